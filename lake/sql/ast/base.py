@@ -1,0 +1,88 @@
+"""What every AST node shares: the place in the text it came from, and ways to walk a tree.
+
+Nodes are frozen values with tuples for children. ``span`` does not take part in equality, so two trees are equal when
+they say the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import TypeVar
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A half-open range of 0-based characters of the statement's text."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node of the tree."""
+
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Node):
+    """A possibly qualified name, its parts folded to lower case unless they were quoted.
+
+    >>> Name(("sales", "orders"))          # sales.orders
+    """
+
+    parts: tuple[str, ...]
+
+    @property
+    def last(self) -> str:
+        """The part without its qualifiers."""
+        return self.parts[-1]
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+N = TypeVar("N", bound=Node)
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes directly below ``node``, in the order of the text."""
+    for item in fields(node):
+        yield from _nodes_in(getattr(node, item.name))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """``node`` and all below it, parents first."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def rewrite(node: N, rule: Callable[[Node], Node]) -> N:
+    """The tree with ``rule`` applied to every node, children first."""
+    changed = {}
+    for item in fields(node):
+        before = getattr(node, item.name)
+        after = _rewrite_value(before, rule)
+        if after is not before:
+            changed[item.name] = after
+    return rule(replace(node, **changed) if changed else node)  # type: ignore[return-value]
+
+
+def _nodes_in(value: object) -> Iterator[Node]:
+    if isinstance(value, Node):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _nodes_in(part)
+
+
+def _rewrite_value(value: object, rule: Callable[[Node], Node]) -> object:
+    if isinstance(value, Node):
+        return rewrite(value, rule)
+    if isinstance(value, tuple):
+        parts = tuple(_rewrite_value(part, rule) for part in value)
+        return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts
+    return value

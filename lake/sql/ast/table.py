@@ -1,0 +1,99 @@
+"""Statements that make and drop tables and views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from lake.sql.ast.base import Name, Node
+from lake.sql.ast.dml import Statement
+from lake.sql.ast.expr import Expr, TypeName
+from lake.sql.ast.query import Query
+
+
+class IfTaken(Enum):
+    """What CREATE does when the name is taken."""
+
+    FAIL = "fail"
+    KEEP = "IF NOT EXISTS"
+    REPLACE = "OR REPLACE"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition(Node):
+    """``name type [NOT NULL] [DEFAULT expr] [CHECK (cond)]`` ..; ``default_text`` and ``checks`` keep the user's words.
+
+    checks   pairs of constraint name (None where unnamed) and condition
+    """
+
+    name: str
+    type: TypeName
+    not_null: bool = False
+    default: Expr | None = None
+    default_text: str | None = None
+    checks: tuple[tuple[str | None, Expr, str], ...] = ()
+    primary_key: bool = False
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableConstraint(Node):
+    """``[CONSTRAINT name] PRIMARY KEY | UNIQUE (columns) | CHECK (condition)``; ``kind`` in those words, lower case."""
+
+    kind: str
+    name: str | None = None
+    columns: tuple[str, ...] = ()
+    condition: Expr | None = None
+    condition_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Option(Node):
+    """``name = value`` of a WITH clause; the value is text, a number or a list of names."""
+
+    name: str
+    value: str | int | float | bool | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable(Statement):
+    """``CREATE TABLE t (columns, constraints) WITH (options)``, ``.. LIKE s`` and ``.. AS query``."""
+
+    name: Name
+    columns: tuple[ColumnDefinition, ...] = ()
+    constraints: tuple[TableConstraint, ...] = ()
+    options: tuple[Option, ...] = ()
+    like: Name | None = None
+    query: Query | None = None
+    with_data: bool = True
+    if_taken: IfTaken = IfTaken.FAIL
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView(Statement):
+    """``CREATE VIEW v (columns) AS query``; ``query_text`` is what the catalog keeps."""
+
+    name: Name
+    columns: tuple[str, ...]
+    query: Query
+    query_text: str
+    if_taken: IfTaken = IfTaken.FAIL
+
+
+@dataclass(frozen=True, slots=True)
+class Drop(Statement):
+    """``DROP TABLE | VIEW | SCHEMA [IF EXISTS] a, b [CASCADE]``; ``kind`` is the word, lower case."""
+
+    kind: str
+    names: tuple[Name, ...]
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSchema(Statement):
+    """``CREATE SCHEMA [IF NOT EXISTS] s``."""
+
+    name: str
+    if_taken: IfTaken = IfTaken.FAIL

@@ -1,0 +1,381 @@
+"""SQL types as frozen classes, and the one table of their names.
+
+    >>> parse_type_name("numeric", (15, 2))
+    Decimal(precision=15, scale=2)
+    >>> Decimal(15, 2).sql, Decimal(15, 2).arrow, Decimal(15, 2).physical
+    ('DECIMAL(15,2)', Decimal128Type(decimal128(15, 2)), DataType(int64))
+
+A type has two Arrow types. ``arrow`` is what leaves the engine (answers, other tools). ``physical`` is what record batches
+hold between operators and what kernels read; it differs for DECIMAL up to 18 digits only, which computes on scaled int64.
+A batch may hold a text column as ``dictionary<int32, string>`` too: codes are kept from the Parquet page to the answer.
+
+Spec: SQL, Column types.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from lake.errors import FeatureNotSupported, InvalidTableDefinition, UndefinedObject
+
+DECIMAL_DIGITS_MAX: Final = 38
+DECIMAL_INT64_DIGITS_MAX: Final = 18  # 10**18 - 1 is the largest run of nines an int64 holds
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A SQL type."""
+
+    @property
+    def sql(self) -> str:
+        """The type as SQL writes it."""
+        raise NotImplementedError
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type of answers."""
+        raise NotImplementedError
+
+    @property
+    def physical(self) -> pa.DataType:
+        """The Arrow type of record batches between operators."""
+        return self.arrow
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+@dataclass(frozen=True, slots=True)
+class Null(Type):
+    """The type of a bare NULL: casts to every other."""
+
+    sql = "NULL"
+    arrow = pa.null()
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean(Type):
+    """true or false."""
+
+    sql = "BOOLEAN"
+    arrow = pa.bool_()
+
+
+@dataclass(frozen=True, slots=True)
+class Integer(Type):
+    """A signed integer of 8, 16, 32 or 64 bits."""
+
+    bits: int
+
+    @property
+    def sql(self) -> str:
+        return {8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT"}[self.bits]
+
+    @property
+    def arrow(self) -> pa.DataType:
+        return {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[self.bits]
+
+    @property
+    def digits(self) -> int:
+        """Decimal digits that hold every value."""
+        return {8: 3, 16: 5, 32: 10, 64: 19}[self.bits]
+
+
+@dataclass(frozen=True, slots=True)
+class Float(Type):
+    """An IEEE 754 number of 32 or 64 bits."""
+
+    bits: int
+
+    @property
+    def sql(self) -> str:
+        return "REAL" if self.bits == 32 else "DOUBLE"
+
+    @property
+    def arrow(self) -> pa.DataType:
+        return pa.float32() if self.bits == 32 else pa.float64()
+
+
+@dataclass(frozen=True, slots=True)
+class Decimal(Type):
+    """An exact number of ``precision`` digits, ``scale`` of them after the point."""
+
+    precision: int
+    scale: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.precision <= DECIMAL_DIGITS_MAX or not 0 <= self.scale <= self.precision:
+            raise InvalidTableDefinition(
+                f"DECIMAL({self.precision},{self.scale}) is out of range: 1 to {DECIMAL_DIGITS_MAX} digits, "
+                "scale from 0 to the precision"
+            )
+
+    @property
+    def sql(self) -> str:
+        return f"DECIMAL({self.precision},{self.scale})"
+
+    @property
+    def arrow(self) -> pa.DataType:
+        return pa.decimal128(self.precision, self.scale)
+
+    @property
+    def physical(self) -> pa.DataType:
+        return pa.int64() if self.is_short else self.arrow
+
+    @property
+    def is_short(self) -> bool:
+        """Whether values compute as scaled int64."""
+        return self.precision <= DECIMAL_INT64_DIGITS_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Type):
+    """Unicode text of any length."""
+
+    sql = "VARCHAR"
+    arrow = pa.string()
+
+
+@dataclass(frozen=True, slots=True)
+class Json(Type):
+    """JSON text."""
+
+    sql = "JSON"
+    arrow = pa.string()
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes(Type):
+    """Bytes of any length."""
+
+    sql = "BYTEA"
+    arrow = pa.binary()
+
+
+@dataclass(frozen=True, slots=True)
+class Date(Type):
+    """A day."""
+
+    sql = "DATE"
+    arrow = pa.date32()
+
+
+@dataclass(frozen=True, slots=True)
+class Time(Type):
+    """A time of day in microseconds."""
+
+    sql = "TIME"
+    arrow = pa.time64("us")
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamp(Type):
+    """Microseconds: a wall clock's reading, or with ``zoned`` an instant in UTC."""
+
+    zoned: bool = False
+
+    @property
+    def sql(self) -> str:
+        return "TIMESTAMPTZ" if self.zoned else "TIMESTAMP"
+
+    @property
+    def arrow(self) -> pa.DataType:
+        return pa.timestamp("us", tz="UTC" if self.zoned else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval(Type):
+    """Months, days and nanoseconds, each with its own sign."""
+
+    sql = "INTERVAL"
+    arrow = pa.month_day_nano_interval()
+
+
+@dataclass(frozen=True, slots=True)
+class List(Type):
+    """A list of values of one type."""
+
+    of: Type
+
+    @property
+    def sql(self) -> str:
+        return f"{self.of.sql}[]"
+
+    @property
+    def arrow(self) -> pa.DataType:
+        return pa.list_(self.of.arrow)
+
+    @property
+    def physical(self) -> pa.DataType:
+        return pa.list_(self.of.physical)
+
+
+TINYINT, SMALLINT, INT, BIGINT = Integer(8), Integer(16), Integer(32), Integer(64)
+REAL, DOUBLE = Float(32), Float(64)
+NULL, BOOLEAN, TEXT, JSON, BYTES = Null(), Boolean(), Text(), Json(), Bytes()
+DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL = Date(), Time(), Timestamp(), Timestamp(zoned=True), Interval()
+
+
+@dataclass(frozen=True, slots=True)
+class TypeNames:
+    """One row of TYPES: a type and what each neighbour calls it.
+
+    spellings   what SQL text may say, lower case, the first one canonical
+    arrow_name  the Arrow name that table definitions over HTTP use
+    pg_oid      the oid of the value, and of an array of such values
+    iceberg     the Iceberg primitive, or None where Iceberg has none
+    json        the JSON-schema type of a value in an answer
+    """
+
+    type: Type
+    spellings: tuple[str, ...]
+    arrow_name: str
+    pg_oid: int
+    pg_array_oid: int
+    iceberg: str | None
+    json: str
+
+
+TYPES: Final[tuple[TypeNames, ...]] = (
+    TypeNames(BOOLEAN, ("boolean", "bool"), "Boolean", 16, 1000, "boolean", "boolean"),
+    TypeNames(TINYINT, ("tinyint", "int1"), "Int8", 21, 1005, None, "integer"),
+    TypeNames(SMALLINT, ("smallint", "int2"), "Int16", 21, 1005, None, "integer"),
+    TypeNames(INT, ("int", "integer", "int4"), "Int32", 23, 1007, "int", "integer"),
+    TypeNames(BIGINT, ("bigint", "int8", "long"), "Int64", 20, 1016, "long", "integer"),
+    TypeNames(REAL, ("real", "float", "float4"), "Float32", 700, 1021, "float", "number"),
+    TypeNames(DOUBLE, ("double", "double precision", "float8"), "Float64", 701, 1022, "double", "number"),
+    TypeNames(TEXT, ("varchar", "text", "string", "char", "character", "character varying", "bpchar", "name"),
+              "Utf8", 25, 1009, "string", "string"),
+    TypeNames(JSON, ("json", "variant", "jsonb"), "Json", 25, 1009, "string", "string"),
+    TypeNames(BYTES, ("bytea", "binary", "varbinary", "blob"), "Binary", 17, 1001, "binary", "string"),
+    TypeNames(DATE, ("date",), "Date32", 1082, 1182, "date", "string"),
+    TypeNames(TIME, ("time", "time without time zone"), "Time64(Microsecond)", 1083, 1183, "time", "string"),
+    TypeNames(TIMESTAMP, ("timestamp", "datetime", "timestamp without time zone"), "Timestamp(Microsecond, None)",
+              1114, 1115, "timestamp", "string"),
+    TypeNames(TIMESTAMPTZ, ("timestamptz", "timestamp with time zone"), 'Timestamp(Microsecond, Some("UTC"))',
+              1184, 1185, "timestamptz", "string"),
+    TypeNames(INTERVAL, ("interval",), "Interval(MonthDayNano)", 1186, 1187, None, "string"),
+)
+DECIMAL_SPELLINGS: Final = ("decimal", "numeric", "dec")
+DECIMAL_PG_OID, DECIMAL_PG_ARRAY_OID = 1700, 1231
+DECIMAL_DEFAULT: Final = Decimal(38, 10)
+
+_BY_SPELLING: Final = {spelling: row.type for row in TYPES for spelling in row.spellings}
+_BY_TYPE: Final = {row.type: row for row in TYPES}
+_BY_ARROW_NAME: Final = {row.arrow_name.lower(): row.type for row in TYPES}
+
+
+def parse_type_name(name: str, arguments: tuple[int, ...] = ()) -> Type:
+    """The type SQL calls ``name``, in any case.
+
+    VARCHAR(n) and TIMESTAMP(p) take their number and do not keep it, as the base dialect does.
+    42704  no such type
+    """
+    lowered = " ".join(name.lower().split())
+    if lowered in DECIMAL_SPELLINGS:
+        match arguments:
+            case ():
+                return DECIMAL_DEFAULT
+            case (precision,):
+                return Decimal(precision, 0)
+            case (precision, scale):
+                return Decimal(precision, scale)
+    if lowered == "float" and arguments:
+        return REAL if arguments[0] <= 24 else DOUBLE
+    found = _BY_SPELLING.get(lowered)
+    if found is None:
+        raise UndefinedObject(f'type "{name}" does not exist')
+    return found
+
+
+def names_of(type: Type) -> TypeNames:
+    """The row of TYPES for a type that has no parameters of its own."""
+    return _BY_TYPE[type]
+
+
+def pg_oid(type: Type) -> int:
+    """The Postgres type oid of values of ``type``."""
+    match type:
+        case Decimal():
+            return DECIMAL_PG_OID
+        case List(of=Decimal()):
+            return DECIMAL_PG_ARRAY_OID
+        case List(of=List() as inner):
+            return pg_oid(inner)
+        case List(of=inner):
+            return names_of(inner).pg_array_oid if inner in _BY_TYPE else 1009
+        case _:
+            return names_of(type).pg_oid if type in _BY_TYPE else 25
+
+
+def arrow_name(type: Type) -> str:
+    """The Arrow name of ``type`` as table definitions and DESCRIBE write it."""
+    match type:
+        case Decimal(precision, scale):
+            return f"Decimal128({precision}, {scale})"
+        case List(of):
+            return f"List({arrow_name(of)})"
+        case Null():
+            return "Null"
+        case _:
+            return names_of(type).arrow_name
+
+
+def parse_arrow_name(name: str) -> Type:
+    """The type an Arrow name stands for: ``Int64``, ``Decimal128(15, 2)``, ``List(Utf8)``; SQL spellings do too.
+
+    42704  no such type
+    """
+    lowered = name.strip().lower()
+    if lowered in _BY_ARROW_NAME:
+        return _BY_ARROW_NAME[lowered]
+    if lowered.startswith("list(") and lowered.endswith(")"):
+        return List(parse_arrow_name(name.strip()[5:-1]))
+    if lowered.endswith("[]"):
+        return List(parse_arrow_name(name.strip()[:-2]))
+    if lowered in ("utf8view", "largeutf8"):
+        return TEXT
+    head, _, rest = lowered.partition("(")
+    numbers = tuple(int(part) for part in rest.rstrip(")").split(",") if part.strip().isdigit())
+    return parse_type_name("decimal" if head == "decimal128" else head, numbers)
+
+
+def from_arrow(type: pa.DataType) -> Type:
+    """The SQL type that holds values of an Arrow type; unsigned and half types widen, nanoseconds become micro.
+
+    0A000  an Arrow type that no SQL type holds
+    """
+    if pa.types.is_dictionary(type):
+        return from_arrow(type.value_type)
+    if pa.types.is_list(type) or pa.types.is_large_list(type) or pa.types.is_fixed_size_list(type):
+        return List(from_arrow(type.value_type))
+    if pa.types.is_decimal(type):
+        return Decimal(type.precision, type.scale)
+    if pa.types.is_timestamp(type):
+        return TIMESTAMP if type.tz is None else TIMESTAMPTZ
+    for check, found in _FROM_ARROW:
+        if check(type):
+            return found
+    raise FeatureNotSupported(f"Arrow type {type} is not supported")
+
+
+_FROM_ARROW: Final = (
+    (pa.types.is_null, NULL),
+    (pa.types.is_boolean, BOOLEAN),
+    (pa.types.is_int8, TINYINT),
+    (lambda t: pa.types.is_int16(t) or pa.types.is_uint8(t), SMALLINT),
+    (lambda t: pa.types.is_int32(t) or pa.types.is_uint16(t), INT),
+    (lambda t: pa.types.is_int64(t) or pa.types.is_uint32(t), BIGINT),
+    (pa.types.is_uint64, Decimal(20, 0)),
+    (lambda t: pa.types.is_float16(t) or pa.types.is_float32(t), REAL),
+    (pa.types.is_float64, DOUBLE),
+    (lambda t: pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t), TEXT),
+    (lambda t: pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_binary_view(t)
+     or pa.types.is_fixed_size_binary(t), BYTES),
+    (pa.types.is_date, DATE),
+    (pa.types.is_time, TIME),
+    (pa.types.is_interval, INTERVAL),
+)
