@@ -1,0 +1,313 @@
+"""Bound expressions: every name is a column with an id, every expression has a SQL type, every call an implementation.
+
+    SELECT l_quantity * 2 FROM lineitem         Call(*, (Column(7 l_quantity DECIMAL(15,2)), Literal(2 BIGINT)))
+
+A column's ``id`` is unique in its plan and says which value is meant wherever it stands, so rules move expressions between
+nodes without renumbering. A column of an outer query inside a subquery is what makes that subquery correlated: its id is
+not among the subquery's own columns.
+
+Both sides of a comparison, all items of IN and all branches of CASE have one type: the binder puts in the casts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from lake.sql.ast.expr import BoundKind, Exclusion, FrameUnit
+from lake.types import BOOLEAN, Type
+
+if TYPE_CHECKING:
+    from lake.sql.plan import Plan
+    from lake.sql.registry import Aggregate, Scalar, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """A bound expression; ``type`` is what it answers."""
+
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Expr):
+    """A column of the plan: equal when the ids are."""
+
+    type: Type = field(compare=False)
+    id: int
+    name: str = field(compare=False)
+    nullable: bool = field(default=True, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expr):
+    """A constant in physical form; ``value`` is None for NULL.
+
+    DECIMAL  the scaled integer        DATE       days since 1970-01-01     INTERVAL  (months, days, nanoseconds)
+    TIME     microseconds              TIMESTAMP  microseconds since 1970   LIST      a tuple of such values
+    """
+
+    value: None | bool | int | float | str | bytes | tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expr):
+    """A scalar function or operator over arguments already cast to the types of its overload."""
+
+    function: Scalar
+    arguments: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Expr):
+    """``op`` is one of = <> < <= > >= and the two that never answer NULL: ``is distinct``, ``is not distinct``."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+    @staticmethod
+    def of(op: str, left: Expr, right: Expr) -> Compare:
+        """The comparison of two expressions of one type."""
+        return Compare(BOOLEAN, op, left, right)
+
+
+@dataclass(frozen=True, slots=True)
+class And(Expr):
+    """A conjunction of two or more, with SQL's three values."""
+
+    operands: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Expr):
+    """A disjunction of two or more, with SQL's three values."""
+
+    operands: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Expr):
+    """NOT."""
+
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Expr):
+    """IS NULL; IS NOT NULL is Not over it."""
+
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class InList(Expr):
+    """``operand IN (items)``; NOT IN is Not over it."""
+
+    operand: Expr
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expr):
+    """The first branch whose condition is true; ``otherwise`` is a NULL literal where the text has no ELSE."""
+
+    whens: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expr):
+    """A cast to ``type``; with ``is_try`` a refused value becomes NULL."""
+
+    operand: Expr
+    is_try: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lambda(Expr):
+    """A function of list elements: ``type`` is the body's, ``parameters`` are columns of the body."""
+
+    parameters: tuple[Column, ...]
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class MakeList(Expr):
+    """``[a, b]``: items of one type."""
+
+    items: tuple[Expr, ...]
+
+
+# --- subqueries: gone after the optimizer's decorrelate --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSubquery(Expr):
+    """The one value of ``plan``'s first column; NULL of no rows, 21000 of two."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Exists(Expr):
+    """Whether ``plan`` has a row; never NULL."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Quantified(Expr):
+    """``operands op ANY|ALL (plan)``, with SQL's three values; IN is ``= ANY``, NOT IN is Not over it.
+
+    ``operands`` pair with the plan's columns: several of them only for = and <>.
+    """
+
+    op: str
+    operands: tuple[Expr, ...]
+    plan: Plan
+    every: bool
+
+
+# --- calls that are not values of one row ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """An item of ORDER BY, with its direction and the place of NULLs decided."""
+
+    expr: Expr
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate of an Aggregate node; ``order`` is the ORDER BY inside the call or of WITHIN GROUP."""
+
+    type: Type
+    function: Aggregate
+    arguments: tuple[Expr, ...]
+    distinct: bool = False
+    filter: Expr | None = None
+    order: tuple[SortKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FrameBound:
+    """One end of a frame; ``offset`` is a constant expression with PRECEDING and FOLLOWING."""
+
+    kind: BoundKind
+    offset: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The rows around the current one that a window function sees."""
+
+    unit: FrameUnit
+    start: FrameBound
+    end: FrameBound
+    exclusion: Exclusion = Exclusion.NO_OTHERS
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A window function, or an aggregate over a window, of a Window node."""
+
+    type: Type
+    function: Window | Aggregate
+    arguments: tuple[Expr, ...]
+    frame: Frame
+    filter: Expr | None = None
+    distinct: bool = False
+    ignore_nulls: bool = False
+    order: tuple[SortKey, ...] = ()
+
+
+# --- walking ---------------------------------------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+
+def children(expr: Expr) -> Iterator[Expr]:
+    """The expressions directly below; a subquery's plan is not entered."""
+    for item in fields(expr):
+        yield from _expressions_in(getattr(expr, item.name))
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """``expr`` and all below it, parents first; subqueries' plans are not entered."""
+    yield expr
+    for child in children(expr):
+        yield from walk(child)
+
+
+def rewrite(expr: Expr, rule: Callable[[Expr], Expr]) -> Expr:
+    """``expr`` with ``rule`` applied to every node, children first; subqueries' plans are not entered."""
+    changed = {}
+    for item in fields(expr):
+        before = getattr(expr, item.name)
+        after = map_expressions(before, lambda child: rewrite(child, rule))
+        if after is not before:
+            changed[item.name] = after
+    return rule(replace(expr, **changed) if changed else expr)
+
+
+def map_expressions(value: T, change: Callable[[Expr], Expr]) -> T:
+    """``value`` with every expression directly in it changed: an expression, a call, a sort key, or tuples of them."""
+    if isinstance(value, Expr):
+        return change(value)  # type: ignore[return-value]
+    if isinstance(value, tuple):
+        parts = tuple(map_expressions(part, change) for part in value)
+        return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts  # type: ignore[return-value]
+    if isinstance(value, SortKey | AggregateCall | WindowCall | Frame | FrameBound):
+        changed = {}
+        for item in fields(value):
+            before = getattr(value, item.name)
+            after = map_expressions(before, change)
+            if after is not before:
+                changed[item.name] = after
+        return replace(value, **changed) if changed else value  # type: ignore[return-value]
+    return value
+
+
+def columns_of(*values: object) -> frozenset[int]:
+    """The ids of all columns used in expressions, calls and sort keys, subqueries' outer columns too."""
+    ids: set[int] = set()
+    for value in values:
+        for expr in _expressions_in(value):
+            for node in walk(expr):
+                if isinstance(node, Column):
+                    ids.add(node.id)
+                elif isinstance(node, ScalarSubquery | Exists | Quantified):
+                    ids |= node.plan.outer_columns
+    return frozenset(ids)
+
+
+def _expressions_in(value: object) -> Iterator[Expr]:
+    if isinstance(value, Expr):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _expressions_in(part)
+    elif isinstance(value, SortKey | AggregateCall | WindowCall | Frame | FrameBound):
+        for item in fields(value):
+            yield from _expressions_in(getattr(value, item.name))
+
+
+def conjuncts(expr: Expr | None) -> tuple[Expr, ...]:
+    """The parts of a conjunction, nested ones flattened; none for None."""
+    if expr is None:
+        return ()
+    if isinstance(expr, And):
+        return tuple(part for operand in expr.operands for part in conjuncts(operand))
+    return (expr,)
+
+
+def conjunction(parts: tuple[Expr, ...]) -> Expr:
+    """The AND of ``parts``; true of none."""
+    if not parts:
+        return Literal(BOOLEAN, True)
+    return parts[0] if len(parts) == 1 else And(BOOLEAN, parts)

@@ -1,0 +1,109 @@
+"""What the planner must know of the world: names, column types, statistics. Whoever runs the engine hands in a Catalog.
+
+A table carries its rows as an opaque ``rows`` handle that only the engine opens, so planning never reads a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from lake.sql import ast
+from lake.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """What is known of a column's values, in physical form (``bound.Literal``); None where nothing is.
+
+    distinct        how many distinct values, estimated
+    null_fraction   0.0 to 1.0
+    """
+
+    min: object | None = None
+    max: object | None = None
+    null_fraction: float | None = None
+    distinct: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatistics:
+    """Rows of a table and its columns' statistics by stored name."""
+
+    rows: float
+    columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column as a query sees it; a hidden one is left out of ``*``."""
+
+    name: str
+    type: Type
+    nullable: bool = True
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Anything with rows that a query can name: a table at a commit, a file, a system table.
+
+    rows         opened by the engine (``exec.context.RowSource``)
+    statistics   asked only when a plan needs it
+    unique       sets of columns whose values never repeat (keys)
+    """
+
+    name: tuple[str, ...]
+    columns: tuple[TableColumn, ...]
+    rows: object
+    statistics: Callable[[], TableStatistics]
+    unique: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A stored query; ``columns`` renames its outputs where it is not empty."""
+
+    name: tuple[str, ...]
+    columns: tuple[str, ...]
+    query: ast.Query
+
+
+class Catalog(Protocol):
+    """Names to relations, for one statement, at one commit."""
+
+    def find(self, name: tuple[str, ...], at: tuple[str, object] | None) -> Table | View:
+        """The relation ``name`` means; ``at`` is a kind of time travel and its value.
+
+        42P01  no such table, with a near name as the hint
+        0A000  time travel that this relation does not take
+        """
+        ...
+
+    def find_file(self, path: str) -> Table:
+        """The file (or glob) as a table, its reader chosen by the extension.
+
+        42501  the caller may not read the node's disk
+        58030  it cannot be read
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What of a session changes what a statement means.
+
+    now         microseconds since 1970 at the statement's start
+    dialect     ``postgres`` or ``spark``
+    time_zone   IANA name that zoneless casts to TIMESTAMPTZ use
+    user, database, schema, version, session    what the functions of those names answer
+    """
+
+    now: int
+    time_zone: str = "UTC"
+    dialect: str = "postgres"
+    user: str = "admin"
+    database: str = "lake"
+    schema: str = "public"
+    session: Mapping[str, str] = field(default_factory=dict)

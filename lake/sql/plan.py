@@ -1,0 +1,426 @@
+"""Logical plans: what a query computes, as a tree of frozen nodes.
+
+    SELECT o_custkey, count(*) FROM orders WHERE o_totalprice > 100 GROUP BY 1
+
+    Project: o_custkey#2, count#9
+    └─ Aggregate: groups [o_custkey#2] aggregates [count#9 = count(*)]
+       └─ Filter: o_totalprice#4 > 100.00
+          └─ Scan: orders [o_custkey#2, o_totalprice#4]
+
+``columns`` of a node are what it answers, in order. A node's expressions use the columns of its inputs, and, in a
+correlated subquery, columns of the outer query (``outer_columns``). Inputs of one node never share a column id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from enum import Enum
+from typing import TypeVar
+
+from lake.sql import bound
+from lake.sql.bound import AggregateCall, Column, Expr, SortKey, WindowCall
+from lake.sql.catalog import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A node of a plan."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns this node answers, in order."""
+        raise NotImplementedError
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The nodes directly below."""
+        return tuple(value for item in fields(self) if isinstance(value := getattr(self, item.name), Plan))
+
+    @property
+    def outer_columns(self) -> frozenset[int]:
+        """Ids of columns that neither this node nor any below makes: the plan is correlated by them."""
+        used, made = uses_and_makes(self)
+        return used - made
+
+
+# --- leaves ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scan(Plan):
+    """Rows of a table, of a file or of a system table.
+
+    names     the stored name of each of ``outputs``
+    filters   conjuncts over ``outputs``: they skip files and row groups where they can, and every row is tested
+    """
+
+    table: Table
+    outputs: tuple[Column, ...]
+    names: tuple[str, ...]
+    filters: tuple[Expr, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Values(Plan):
+    """Rows of expressions that use no column of this query; ``rows`` may be empty. SELECT without FROM is one empty row."""
+
+    rows: tuple[tuple[Expr, ...], ...]
+    outputs: tuple[Column, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.outputs
+
+
+@dataclass(frozen=True, slots=True)
+class CteScan(Plan):
+    """The rows of a Materialize above, found by ``cte``, under columns of this scan's own.
+
+    Inside the step of a Recursion with the same number, the rows of the round before.
+    """
+
+    cte: int
+    name: str
+    outputs: tuple[Column, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.outputs
+
+
+# --- one input -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(Plan):
+    """Rows for which every conjunct is true."""
+
+    conjuncts: tuple[Expr, ...]
+    input: Plan
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Project(Plan):
+    """An expression for each output; a column passed on keeps its id by being its own output."""
+
+    outputs: tuple[Column, ...]
+    exprs: tuple[Expr, ...]
+    input: Plan
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(Plan):
+    """Groups of rows.
+
+    groups          pairs of output and expression; none is one group of all rows (one row even of none), unless sets
+    aggregates      pairs of output and call
+    grouping_sets   None for one plain GROUP BY, else the positions in ``groups`` of each set; groups outside are NULL
+    grouping_id     where GROUPING SETS are used and grouping() is called: a BIGINT output with bit i (from the lowest)
+                    set where ``groups[i]`` is not in the row's set
+    """
+
+    groups: tuple[tuple[Column, Expr], ...]
+    aggregates: tuple[tuple[Column, AggregateCall], ...]
+    input: Plan
+    grouping_sets: tuple[tuple[int, ...], ...] | None = None
+    grouping_id: Column | None = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        made = tuple(column for column, _ in self.groups) + tuple(column for column, _ in self.aggregates)
+        return made if self.grouping_id is None else (*made, self.grouping_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Window(Plan):
+    """The input's columns and one more for each call; all calls share partition and order."""
+
+    partition: tuple[Expr, ...]
+    order: tuple[SortKey, ...]
+    calls: tuple[tuple[Column, WindowCall], ...]
+    input: Plan
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns + tuple(column for column, _ in self.calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Sort(Plan):
+    """The input's rows in order; with ``limit`` only the first so many (after ``offset``): a TopN."""
+
+    keys: tuple[SortKey, ...]
+    input: Plan
+    limit: int | None = None
+    offset: int = 0
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Limit(Plan):
+    """At most ``limit`` rows after ``offset``; the expressions use no column. ``ties`` holds the order for WITH TIES."""
+
+    limit: Expr | None
+    offset: Expr | None
+    input: Plan
+    is_percent: bool = False
+    ties: tuple[SortKey, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct(Plan):
+    """One row of each kind; with ``on``, the first row of each value of ``on`` in ``order``."""
+
+    input: Plan
+    on: tuple[Expr, ...] = ()
+    order: tuple[SortKey, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Unnest(Plan):
+    """Each input row once for every element of its lists, side by side; a shorter list gives NULLs.
+
+    lists        pairs of output (an element) and list expression
+    ordinality   output that counts from 1, or None
+    is_outer     a row whose lists are all empty or NULL stays once, with NULLs
+    """
+
+    lists: tuple[tuple[Column, Expr], ...]
+    input: Plan
+    ordinality: Column | None = None
+    is_outer: bool = False
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        made = self.input.columns + tuple(column for column, _ in self.lists)
+        return made if self.ordinality is None else (*made, self.ordinality)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample(Plan):
+    """Some rows: a percentage of them (each by chance) or a number (a reservoir)."""
+
+    amount: float
+    is_percent: bool
+    seed: int | None
+    input: Plan
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+# --- several inputs --------------------------------------------------------------------------------------------------
+
+
+class JoinKind(Enum):
+    """What a join answers.
+
+    SEMI and ANTI answer left rows with, without a partner. MARK answers left rows and a BOOLEAN column with the three values
+    of ``= ANY``. SINGLE is LEFT that fails with 21000 where a left row has two partners.
+    """
+
+    INNER = "inner"
+    LEFT = "left"
+    RIGHT = "right"
+    FULL = "full"
+    SEMI = "semi"
+    ANTI = "anti"
+    MARK = "mark"
+    SINGLE = "single"
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Plan):
+    """Pairs of rows for which every condition is true; no condition is a cross product.
+
+    mark        the output of MARK, true where a pair matches; with ``mark_nulls`` NULL where none does and a comparison
+                was NULL, else false (EXISTS)
+    dependent   the right side uses columns of the left (LATERAL or correlated): gone after decorrelate
+    """
+
+    kind: JoinKind
+    left: Plan
+    right: Plan
+    conditions: tuple[Expr, ...] = ()
+    mark: Column | None = None
+    mark_nulls: bool = False
+    dependent: bool = False
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        match self.kind:
+            case JoinKind.SEMI | JoinKind.ANTI:
+                return self.left.columns
+            case JoinKind.MARK:
+                assert self.mark is not None
+                return (*self.left.columns, self.mark)
+            case _:
+                return self.left.columns + self.right.columns
+
+
+@dataclass(frozen=True, slots=True)
+class AsofJoin(Plan):
+    """Each left row with the one right row of equal keys that is nearest by ``left_time op right_time``.
+
+    ``op`` is one of >= > <= <. With ``is_left`` a left row without a partner stays, with NULLs.
+    """
+
+    left: Plan
+    right: Plan
+    keys: tuple[tuple[Expr, Expr], ...]
+    left_time: Expr
+    op: str
+    right_time: Expr
+    is_left: bool
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.left.columns + self.right.columns
+
+
+class SetKind(Enum):
+    """Which set operation."""
+
+    UNION = "union"
+    INTERSECT = "intersect"
+    EXCEPT = "except"
+
+
+@dataclass(frozen=True, slots=True)
+class SetOperation(Plan):
+    """Rows of both sides put together by position; the sides have equal types. Without ``all`` the answer has no duplicates."""
+
+    kind: SetKind
+    all: bool
+    left: Plan
+    right: Plan
+    outputs: tuple[Column, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Materialize(Plan):
+    """``definition`` computed once, for every CteScan of ``cte`` in ``input``."""
+
+    cte: int
+    name: str
+    definition: Plan
+    input: Plan
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.input.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Recursion(Plan):
+    """WITH RECURSIVE: the anchor's rows, then the step over the rows of the round before until a round makes none.
+
+    The step reads the round before by CteScan of ``cte``. Without ``all`` a row already made is dropped.
+    """
+
+    cte: int
+    name: str
+    all: bool
+    anchor: Plan
+    step: Plan
+    outputs: tuple[Column, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.outputs
+
+
+# --- walking ---------------------------------------------------------------------------------------------------------
+
+P = TypeVar("P", bound=Plan)
+
+
+def walk(plan: Plan) -> Iterator[Plan]:
+    """``plan`` and all below it, parents first; plans inside subquery expressions are not entered."""
+    yield plan
+    for child in plan.inputs:
+        yield from walk(child)
+
+
+def with_inputs(plan: P, change: Callable[[Plan], Plan]) -> P:
+    """``plan`` with each node directly below changed."""
+    changed: dict[str, object] = {}
+    for item in fields(plan):
+        before = getattr(plan, item.name)
+        if isinstance(before, Plan) and (after := change(before)) is not before:
+            changed[item.name] = after
+    return replace(plan, **changed) if changed else plan  # type: ignore[arg-type]
+
+
+def rewrite(plan: Plan, rule: Callable[[Plan], Plan]) -> Plan:
+    """``plan`` with ``rule`` applied to every node, inputs first."""
+    return rule(with_inputs(plan, lambda child: rewrite(child, rule)))
+
+
+def map_expressions(plan: P, change: Callable[[Expr], Expr]) -> P:
+    """``plan`` with every expression of this one node changed; outputs are left alone."""
+    changed: dict[str, object] = {}
+    for item in fields(plan):
+        if item.name in ("outputs", "mark", "ordinality", "grouping_id"):
+            continue
+        before = getattr(plan, item.name)
+        if item.name in ("groups", "aggregates", "calls", "lists"):
+            after: object = tuple((column, bound.map_expressions(value, change)) for column, value in before)
+            if all(new[1] is old[1] for new, old in zip(after, before, strict=True)):  # type: ignore[call-overload]
+                after = before
+        else:
+            after = bound.map_expressions(before, change)
+        if after is not before:
+            changed[item.name] = after
+    return replace(plan, **changed) if changed else plan  # type: ignore[arg-type]
+
+
+def expressions_of(plan: Plan) -> Iterator[Expr]:
+    """The expressions of this one node, those in calls and sort keys too."""
+    found: list[Expr] = []
+
+    def note(expr: Expr) -> Expr:
+        found.append(expr)
+        return expr
+
+    map_expressions(plan, note)
+    return iter(found)
+
+
+def uses_and_makes(plan: Plan) -> tuple[frozenset[int], frozenset[int]]:
+    """Ids of all columns that expressions of ``plan`` and below use, and of all that its nodes answer."""
+    used: set[int] = set()
+    made: set[int] = set()
+    for node in walk(plan):
+        used |= bound.columns_of(tuple(expressions_of(node)))
+        made |= {column.id for column in node.columns}
+    return frozenset(used), frozenset(made)
