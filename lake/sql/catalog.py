@@ -1,6 +1,6 @@
 """What the planner must know of the world: names, column types, statistics. Whoever runs the engine hands in a Catalog.
 
-A table carries its rows as an opaque ``rows`` handle that only the engine opens, so planning never reads a row.
+A table carries its rows as a handle that only the engine opens, so planning never reads a row.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from lake.rows import RowSource
 from lake.sql import ast
 from lake.types import Type
 
@@ -49,14 +50,14 @@ class TableColumn:
 class Table:
     """Anything with rows that a query can name: a table at a commit, a file, a system table.
 
-    rows         opened by the engine (``exec.context.RowSource``)
+    rows         opened by the engine (``lake.rows.RowSource``)
     statistics   asked only when a plan needs it
     unique       sets of columns whose values never repeat (keys)
     """
 
     name: tuple[str, ...]
     columns: tuple[TableColumn, ...]
-    rows: object
+    rows: RowSource
     statistics: Callable[[], TableStatistics]
     unique: tuple[tuple[str, ...], ...] = ()
 
