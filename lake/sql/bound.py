@@ -2,9 +2,9 @@
 
     SELECT l_quantity * 2 FROM lineitem         Call(*, (Column(7 l_quantity DECIMAL(15,2)), Literal(2 BIGINT)))
 
-A column's ``id`` is unique in its plan and says which value is meant wherever it stands, so rules move expressions between
-nodes without renumbering. A column of an outer query inside a subquery is what makes that subquery correlated: its id is
-not among the subquery's own columns.
+A column's ``id`` is unique in its plan and says which value is meant wherever it stands, so rules move expressions
+between nodes without renumbering. A column of an outer query inside a subquery is what makes that subquery correlated:
+its id is not among the subquery's own columns.
 
 Both sides of a comparison, all items of IN and all branches of CASE have one type: the binder puts in the casts.
 """

@@ -67,7 +67,7 @@ class Scan(Plan):
 
 @dataclass(frozen=True, slots=True)
 class Values(Plan):
-    """Rows of expressions that use no column of this query; ``rows`` may be empty. SELECT without FROM is one empty row."""
+    """Rows of expressions that use no column of this query, perhaps none. SELECT without FROM is one empty row."""
 
     rows: tuple[tuple[Expr, ...], ...]
     outputs: tuple[Column, ...]
@@ -174,7 +174,7 @@ class Sort(Plan):
 
 @dataclass(frozen=True, slots=True)
 class Limit(Plan):
-    """At most ``limit`` rows after ``offset``; the expressions use no column. ``ties`` holds the order for WITH TIES."""
+    """At most ``limit`` rows after ``offset``; the expressions use no column. ``ties`` is the order of WITH TIES."""
 
     limit: Expr | None
     offset: Expr | None
@@ -240,8 +240,8 @@ class Sample(Plan):
 class JoinKind(Enum):
     """What a join answers.
 
-    SEMI and ANTI answer left rows with, without a partner. MARK answers left rows and a BOOLEAN column with the three values
-    of ``= ANY``. SINGLE is LEFT that fails with 21000 where a left row has two partners.
+    SEMI and ANTI answer left rows with, without a partner. MARK answers left rows and a BOOLEAN column with the three
+    values of ``= ANY``. SINGLE is LEFT that fails with 21000 where a left row has two partners.
     """
 
     INNER = "inner"
@@ -313,7 +313,7 @@ class SetKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SetOperation(Plan):
-    """Rows of both sides put together by position; the sides have equal types. Without ``all`` the answer has no duplicates."""
+    """Rows of both sides put together by position, their types equal. Without ``all`` there are no duplicates."""
 
     kind: SetKind
     all: bool

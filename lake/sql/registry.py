@@ -3,8 +3,8 @@
     @scalar("last_day(day DATE) -> DATE", group="dates", origin="spark")
     def last_day(day: pa.Array) -> pa.Array: ...
 
-A row feeds the binder (which overload, which casts), SHOW FUNCTIONS, information_schema and the manual; the examples in its
-docstring are run as tests. Each decorator may be repeated over one function for several overloads.
+A row feeds the binder (which overload, which casts), SHOW FUNCTIONS, information_schema and the manual; the examples in
+its docstring are run as tests. Each decorator may be repeated over one function for several overloads.
 
 A signature names parameters and their types::
 
@@ -16,7 +16,7 @@ TYPE is a SQL type, or
     T, U       one type throughout the call: arguments are cast to their common type        T[]  a list of it
     TEMPORAL   DATE, TIMESTAMP or TIMESTAMPTZ, passed as it is
     LAMBDA     a lambda over elements of the lists before it
-and a result that depends on the arguments is given by ``returns=``, a function from argument types to the result's type.
+and a result that depends on the arguments is given by ``returns=``, a function from argument types to its type.
 """
 
 from __future__ import annotations
@@ -100,9 +100,10 @@ class CallInfo:
 class Scalar(Function):
     """A function of one row's values, run over whole columns.
 
-    ``run(*arguments)`` takes Arrow arrays in physical form, or pa.Scalar for constants (all arguments are scalars where the
-    whole call is constant: then it answers a scalar or an array of one), and answers an array of ``returns.physical``.
-    With ``takes_call`` it is given ``call=CallInfo`` too. A LAMBDA argument arrives as a callable from arrays to an array.
+    ``run(*arguments)`` takes Arrow arrays in physical form, or pa.Scalar for constants (all arguments are scalars where
+    the whole call is constant: then it answers a scalar or an array of one), and answers an array of
+    ``returns.physical``. With ``takes_call`` it is given ``call=CallInfo`` too. A LAMBDA argument arrives as a callable
+    from arrays to an array.
 
     strict       NULL for a NULL argument: the engine may skip such rows, and the planner uses it for outer joins
     volatility   ``immutable`` folds constants, ``stable`` is constant in a statement, ``volatile`` is run for each row
@@ -117,7 +118,7 @@ class Scalar(Function):
 class Accumulator(Protocol):
     """The state of an aggregate for many groups.
 
-    update  adds a batch: ``groups`` int64[rows] numbers each row's group (0 <= group < group_count), arguments are arrays
+    update  adds a batch: ``groups`` int64[rows] numbers each row's group (0 <= group < group_count)
     merge   adds another state whose group g is this one's ``mapping[g]``
     finish  one value for each of ``group_count`` groups, in ``returns.physical``
     """
@@ -133,8 +134,8 @@ class Accumulator(Protocol):
 class Aggregate(Function):
     """A function of a group's rows.
 
-    make          a new Accumulator for ``CallInfo`` (rows is 0); constant arguments are given in ``constants`` as Python
-                  values by position (None for others) through ``make(call, constants)``
+    make          ``make(call, constants)``: a new Accumulator; ``call.rows`` is 0, ``constants`` holds constant arguments as
+                  Python values by position (None for others)
     keeps_order   the answer depends on the order of rows: ORDER BY inside the call is obeyed
     ignores_order ORDER BY inside the call changes nothing (count, sum, min)
     duplicates_matter   DISTINCT changes the answer (not for min, max, bool_and)
@@ -162,8 +163,8 @@ class Window(Function):
 class TableFunction(Function):
     """A function in FROM.
 
-    ``make(settings, *arguments, **named)`` takes Python values and answers a Table. ``lists`` names a scalar function of
-    the same arguments that answers the rows as a list: calls over columns (LATERAL) become UNNEST of it.
+    ``make(settings, *arguments, **named)`` takes Python values and answers a Table. ``lists`` names a scalar function
+    of the same arguments that answers the rows as a list: calls over columns (LATERAL) become UNNEST of it.
     """
 
     make: Callable[..., Table]

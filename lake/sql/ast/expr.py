@@ -47,7 +47,7 @@ class TypedLiteral(Expr):
 
 @dataclass(frozen=True, slots=True)
 class IntervalLiteral(Expr):
-    """``INTERVAL '1 year 2 days'``; with ``unit``, ``INTERVAL '3' MONTH`` or ``INTERVAL 3 MONTH`` or ``'1-2' YEAR TO MONTH``."""
+    """``INTERVAL '1 year 2 days'``; with ``unit``, ``INTERVAL '3' MONTH``, ``INTERVAL 3 MONTH``, ``'1-2' YEAR TO MONTH``."""
 
     text: str
     unit: str | None = None
@@ -116,8 +116,8 @@ class Unary(Expr):
 class Binary(Expr):
     """Arithmetic, comparison, text, JSON and bit operators.
 
-    ``op`` is the operator as written, with <> for !=: + - * / // % ^ ** || & | # << >> = <> < <= > >= ~ ~* !~ !~* -> ->> @>
-    <@ && ? ^@
+    ``op`` is the operator as written, with <> for !=: + - * / // % ^ ** || & | # << >> = <> < <= > >= ~ ~* !~ !~* -> ->>
+    @> <@ && ? ^@
     """
 
     op: str
@@ -365,7 +365,7 @@ class Argument(Node):
 
 @dataclass(frozen=True, slots=True)
 class Call(Expr):
-    """``f([DISTINCT] args [ORDER BY ..]) [WITHIN GROUP (ORDER BY ..)] [FILTER (WHERE ..)] [IGNORE NULLS] [OVER ..]``."""
+    """``f([DISTINCT] args [ORDER BY ..]) [WITHIN GROUP (..)] [FILTER (WHERE ..)] [IGNORE NULLS] [OVER ..]``."""
 
     name: Name
     arguments: tuple[Argument, ...] = ()
