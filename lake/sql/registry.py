@@ -100,19 +100,22 @@ class CallInfo:
 class Scalar(Function):
     """A function of one row's values, run over whole columns.
 
-    ``run(*arguments)`` takes Arrow arrays in physical form, or pa.Scalar for constants (all arguments are scalars where
-    the whole call is constant: then it answers a scalar or an array of one), and answers an array of
-    ``returns.physical``. With ``takes_call`` it is given ``call=CallInfo`` too. A LAMBDA argument arrives as a callable
-    from arrays to an array.
+    ``run(*arguments)`` takes Arrow arrays in physical form, never dictionaries, or pa.Scalar for constants (where the whole
+    call is constant: arrays of one), and answers an array of ``returns.physical``. With ``takes_call`` it is given
+    ``call=CallInfo`` too. A LAMBDA argument arrives as ``exec.evaluate.LambdaFunction``.
 
     strict       NULL for a NULL argument: the engine may skip such rows, and the planner uses it for outer joins
     volatility   ``immutable`` folds constants, ``stable`` is constant in a statement, ``volatile`` is run for each row
+    lazy         answers the first argument that is not NULL; a later one is computed only for rows that come to it
+    narrow       takes and answers decimals of any precision as scaled int64 where the values fit (``exec.decimals``)
     """
 
     run: Callable[..., Any]
     strict: bool
     volatility: str
     takes_call: bool
+    lazy: bool = False
+    narrow: bool = False
 
 
 class Accumulator(Protocol):
@@ -183,6 +186,8 @@ def scalar(
     strict: bool = True,
     volatility: str = "immutable",
     takes_call: bool = False,
+    lazy: bool = False,
+    narrow: bool = False,
     aliases: Sequence[str] = (),
 ) -> Callable[[F], F]:
     """Registers an overload of a scalar function, under its aliases too."""
@@ -192,7 +197,7 @@ def scalar(
             signature,
             aliases,
             lambda parsed: Scalar(
-                parsed, group, origin, _doc(run), returns, run, strict, volatility, takes_call
+                parsed, group, origin, _doc(run), returns, run, strict, volatility, takes_call, lazy, narrow
             ),
         )
         return run
