@@ -19,6 +19,7 @@ that one compiled kernel serves both.
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -31,6 +32,8 @@ import numpy as np
 KERNELS: Final[dict[str, Kernel]] = {}
 REHEARSALS: Final[list[Callable[[], None]]] = []
 MODULES: Final = ("tables", "groups", "join", "order", "aggregates", "exact_sum", "decimals", "frames", "strings")
+
+_COMPILING: Final = threading.RLock()
 
 
 class Kernel:
@@ -45,9 +48,10 @@ class Kernel:
     @property
     def jitted(self) -> Callable[..., Any]:
         """Numba's dispatcher; the kernels that this one calls are replaced by theirs."""
-        if self._jitted is None:
-            self._jitted = _jit(self.py_func)
-        return self._jitted
+        with _COMPILING:
+            if self._jitted is None:
+                self._jitted = _jit(self.py_func)
+            return self._jitted
 
     def __call__(self, *arguments: Any) -> Any:
         return (self._jitted or self.jitted)(*arguments)

@@ -18,7 +18,7 @@ from lake.exec.kernels.views import (
 )  # fmt: skip
 
 MIX: Final = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio, odd
-MIX2: Final = np.uint64(0xD6E8FEB86659FD93)  # Source: P. Evensen, "rrmxmx" and relatives, 2018
+MIX2: Final = np.uint64(0xD6E8FEB86659FD93)  # degski's multiplier: odd, good avalanche between shifts by 32
 NULL_HASH: Final = np.uint64(0x4CF5AD432745937F)
 NAN_BITS: Final = np.int64(0x7FF8000000000000)
 ONE, SEVEN, EIGHT, THIRTY_TWO = np.uint64(1), np.uint64(7), np.uint64(8), np.uint64(32)

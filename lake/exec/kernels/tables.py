@@ -1,0 +1,550 @@
+"""Hash tables that number what they are given: words, rows of words, and texts, each in order of first appearance.
+
+    table = WordTable()
+    table.insert([7, 9, 7])   -> [0, 1, 0]
+    table.insert([9, 4])      -> [1, 2]
+    table.find([4, 5])        -> [2, -1]
+
+``insert`` belongs to one thread at a time; ``find`` changes nothing and may run on many. A table of words whose range is
+small is an array indexed by the word; any other is open addressing with linear probing, at most half full.
+Kernels that insert stop where a table is full and answer the row they stopped at; the caller makes room and goes on.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from lake.exec.kernels import kernel, rehearsal
+from lake.exec.kernels.hashing import MIX2, hash_bytes, mix, same_bytes
+from lake.exec.kernels.views import ALL_VALID, Ints
+
+DENSE_SLOTS_MAX: Final = 1 << 24
+"""Words within such a range are looked up in an array (64 MB at most, of which only touched pages take memory)."""
+
+SLOTS_MIN: Final = 1 << 10
+GROWTH_HALVES: Final = 1 << 18  # beyond so many words a table doubles, below it quadruples
+COUNT, NULL_NUMBER, USED_BYTES = 0, 1, 2  # fields of a table's ``state``; NULL_NUMBER holds the number plus 1
+THIRTY_TWO: Final = np.uint64(32)
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def bounds(words: Any, valid: Any) -> Any:
+    """The least and the greatest of int64 ``words`` that are not NULL; (0, -1) where there are none."""
+    has_nulls = valid.size > 0
+    low, high = np.int64(0x7FFFFFFFFFFFFFFF), np.int64(-0x8000000000000000)
+    if not has_nulls:
+        for row in range(words.size):
+            low = min(low, words[row])
+            high = max(high, words[row])
+    else:
+        for row in range(words.size):
+            if valid[row] != 0:
+                low = min(low, words[row])
+                high = max(high, words[row])
+    if low > high:
+        return np.int64(0), np.int64(-1)
+    return low, high
+
+
+@kernel
+def insert_dense(words: Any, valid: Any, low: Any, dense: Any, known: Any, state: Any, numbers: Any) -> None:
+    """Numbers words that lie within a dense table.
+
+    words  int64[rows]   in      valid  uint8[rows] or empty  in      low      int64, the word of slot 0
+    dense  int32[slots]  in/out  number plus 1, 0 where none          known    int64[any]   in/out  words by number
+    state  int64[3]      in/out                                       numbers  int64[rows]  out
+    """
+    has_nulls = valid.size > 0
+    for row in range(words.size):
+        if has_nulls and valid[row] == 0:
+            if state[NULL_NUMBER] == 0:
+                known[state[COUNT]] = 0
+                state[COUNT] += 1
+                state[NULL_NUMBER] = state[COUNT]
+            numbers[row] = state[NULL_NUMBER] - 1
+            continue
+        slot = np.uint64(words[row] - low)
+        number = dense[slot]
+        if number == 0:
+            known[state[COUNT]] = words[row]
+            state[COUNT] += 1
+            number = np.int32(state[COUNT])
+            dense[slot] = number
+        numbers[row] = number - 1
+
+
+@kernel
+def find_dense(words: Any, valid: Any, low: Any, dense: Any, null_number: Any, numbers: Any) -> None:
+    """``insert_dense`` without inserting: -1 for what is absent; words outside the table are."""
+    has_nulls = valid.size > 0
+    slots = np.uint64(dense.size)
+    for row in range(words.size):
+        slot = np.uint64(words[row] - low)
+        number = np.int64(-1)
+        if slot < slots:
+            number = np.int64(dense[slot]) - 1
+        if has_nulls and valid[row] == 0:
+            number = null_number
+        numbers[row] = number
+
+
+@kernel
+def word_slot(word: Any, shift: Any) -> Any:
+    """The slot where the search for a word begins; ``shift`` is 64 less the bits of the table's size."""
+    bits = np.uint64(word)
+    return ((bits ^ (bits >> THIRTY_TWO)) * MIX2) >> shift
+
+
+@kernel
+def insert_words(words: Any, valid: Any, start: Any, slots: Any, known: Any, state: Any, numbers: Any) -> Any:
+    """Numbers words from row ``start`` on; answers the row it stopped at, ``words.size`` when done.
+
+    words  int64[rows]      in      valid    uint8[rows] or empty  in
+    slots  int64[2 * size]  in/out  word and number plus 1, side by side; size is a power of two
+    known  int64[any]       in/out  words by number, room for one more per row
+    state  int64[3]         in/out  numbers  int64[rows]  out
+    """
+    has_nulls = valid.size > 0
+    size = slots.size >> 1
+    mask = np.uint64(size - 1)
+    shift = np.uint64(64)
+    while size > 1:
+        size >>= 1
+        shift -= np.uint64(1)
+    limit = slots.size >> 2
+    for row in range(start, words.size):
+        if has_nulls and valid[row] == 0:
+            if state[NULL_NUMBER] == 0:
+                known[state[COUNT]] = 0
+                state[COUNT] += 1
+                state[NULL_NUMBER] = state[COUNT]
+            numbers[row] = state[NULL_NUMBER] - 1
+            continue
+        word = words[row]
+        slot = word_slot(word, shift)
+        while True:
+            number = slots[2 * slot + np.uint64(1)]
+            if number == 0:
+                if state[COUNT] >= limit:
+                    return row
+                known[state[COUNT]] = word
+                state[COUNT] += 1
+                number = state[COUNT]
+                slots[2 * slot] = word
+                slots[2 * slot + np.uint64(1)] = number
+                break
+            if slots[2 * slot] == word:
+                break
+            slot = (slot + np.uint64(1)) & mask
+        numbers[row] = number - 1
+    return words.size
+
+
+@kernel
+def find_words(words: Any, valid: Any, slots: Any, null_number: Any, numbers: Any) -> None:
+    """``insert_words`` without inserting: -1 for what is absent, ``null_number`` for NULL."""
+    has_nulls = valid.size > 0
+    size = slots.size >> 1
+    mask = np.uint64(size - 1)
+    shift = np.uint64(64)
+    while size > 1:
+        size >>= 1
+        shift -= np.uint64(1)
+    for row in range(words.size):
+        if has_nulls and valid[row] == 0:
+            numbers[row] = null_number
+            continue
+        word = words[row]
+        slot = word_slot(word, shift)
+        number = slots[2 * slot + np.uint64(1)]
+        while number != 0 and slots[2 * slot] != word:
+            slot = (slot + np.uint64(1)) & mask
+            number = slots[2 * slot + np.uint64(1)]
+        numbers[row] = number - 1
+
+
+class WordTable:
+    """Numbers int64 words; NULL is a word of its own."""
+
+    def __init__(self) -> None:
+        self._state = np.zeros(3, np.int64)
+        self._known = np.empty(SLOTS_MIN, np.int64)
+        self._low = 0
+        self._dense: Ints | None = np.zeros(0, np.int32)
+        self._slots = np.zeros(0, np.int64)
+
+    @classmethod
+    def of(cls, words: Ints, null_number: int) -> WordTable:
+        """The table in which word ``i``, all of them distinct, has the number ``i``; ``null_number`` -1 for none."""
+        table = cls()
+        valid = ALL_VALID
+        if null_number >= 0:
+            valid = np.ones(len(words), np.uint8)
+            valid[null_number] = 0
+        table.insert(words, valid)
+        return table
+
+    @property
+    def count(self) -> int:
+        """How many distinct words there are."""
+        return int(self._state[COUNT])
+
+    @property
+    def null_number(self) -> int:
+        """The number of NULL, -1 before one is inserted."""
+        return int(self._state[NULL_NUMBER]) - 1
+
+    @property
+    def words(self) -> Ints:
+        """int64[count]: the words by number; undefined at NULL's."""
+        return self._known[: self.count]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the table takes."""
+        return self._known.nbytes + self._slots.nbytes + (0 if self._dense is None else self._dense.nbytes)
+
+    def insert(self, words: Ints, valid: Ints) -> Ints:
+        """int64[rows]: the number of each word; ``valid`` may be empty."""
+        numbers = np.empty(len(words), np.int64)
+        self._known = grown(self._known, self.count + len(words) + 1, self.count)
+        if self._covers(words, valid):
+            insert_dense(words, valid, self._low, self._dense, self._known, self._state, numbers)
+            return numbers
+        row = 0
+        while (row := insert_words(words, valid, row, self._slots, self._known, self._state, numbers)) < len(words):
+            self._hash((8 if self.count < GROWTH_HALVES else 4) * self.count)
+        return numbers
+
+    def find(self, words: Ints, valid: Ints) -> Ints:
+        """int64[rows]: the number of each word, -1 where it was not inserted; NULL is found where it was inserted."""
+        numbers = np.empty(len(words), np.int64)
+        if self._dense is not None:
+            find_dense(words, valid, self._low, self._dense, self.null_number, numbers)
+        else:
+            find_words(words, valid, self._slots, self.null_number, numbers)
+        return numbers
+
+    def _covers(self, words: Ints, valid: Ints) -> bool:
+        """Whether the dense table covers the words, after widening it where that can be."""
+        if self._dense is None:
+            return False
+        least, most = bounds(words, valid)
+        low, high = self._low, self._low + self._dense.size - 1
+        if least > most or low <= least and most <= high:
+            return True
+        if self._dense.size == 0:
+            low, high = least, most
+        wide = max(high, most) - min(low, least)
+        if wide >= DENSE_SLOTS_MAX:
+            self._hash(max(4 * (self.count + len(words) // 4), SLOTS_MIN))
+            return False
+        wanted_low = low if low <= least else max(least - wide // 2, -(1 << 63))
+        wanted_high = high if high >= most else min(most + wide // 2, (1 << 63) - 1)
+        if wanted_high - wanted_low >= DENSE_SLOTS_MAX:
+            wanted_low, wanted_high = min(low, least), max(high, most)
+        dense = np.zeros(wanted_high - wanted_low + 1, np.int32)
+        start = self._low - wanted_low
+        dense[start : start + self._dense.size] = self._dense
+        self._low, self._dense = wanted_low, dense
+        return True
+
+    def _hash(self, room: int) -> None:
+        """Moves the known words to an open-addressing table of at least ``room`` slots."""
+        size = SLOTS_MIN
+        while size < room:
+            size *= 2
+        known, null = self.words.copy(), self.null_number
+        valid = ALL_VALID
+        if null >= 0:
+            valid = np.ones(len(known), np.uint8)
+            valid[null] = 0
+        self._dense, self._slots = None, np.zeros(2 * size, np.int64)
+        self._state[:] = 0
+        stopped = insert_words(known, valid, 0, self._slots, self._known, self._state, np.empty(len(known), np.int64))
+        assert stopped == len(known)
+
+
+# --- rows of words ---------------------------------------------------------------------------------------------------
+
+
+@kernel
+def hash_row(rows: Any, row: Any) -> Any:
+    """The uint64 hash of a row of int64[rows, width]."""
+    hashed = np.uint64(0)
+    for column in range(rows.shape[1]):
+        hashed = mix(hashed + np.uint64(rows[row, column]) + MIX2)
+    return hashed
+
+
+@kernel
+def insert_rows(rows: Any, start: Any, slots: Any, known: Any, state: Any, numbers: Any) -> Any:
+    """Numbers rows from row ``start`` on; answers the row it stopped at.
+
+    rows   int64[rows, width]  in      slots    uint64[2 * size]  in/out  hash and number plus 1, side by side
+    known  int64[any, width]   in/out  rows by number, room for one more per row
+    state  int64[3]            in/out  numbers  int64[rows]       out
+    """
+    mask = np.uint64((slots.size >> 1) - 1)
+    limit = slots.size >> 2
+    width = rows.shape[1]
+    for row in range(start, rows.shape[0]):
+        hashed = hash_row(rows, row)
+        slot = hashed & mask
+        while True:
+            number = np.int64(slots[2 * slot + np.uint64(1)])
+            if number == 0:
+                if state[COUNT] >= limit:
+                    return row
+                for column in range(width):
+                    known[state[COUNT], column] = rows[row, column]
+                state[COUNT] += 1
+                number = state[COUNT]
+                slots[2 * slot] = hashed
+                slots[2 * slot + np.uint64(1)] = np.uint64(number)
+                break
+            if slots[2 * slot] == hashed:
+                is_same = True
+                for column in range(width):
+                    is_same &= known[number - 1, column] == rows[row, column]
+                if is_same:
+                    break
+            slot = (slot + np.uint64(1)) & mask
+        numbers[row] = number - 1
+    return rows.shape[0]
+
+
+@kernel
+def find_rows(rows: Any, slots: Any, known: Any, numbers: Any) -> None:
+    """``insert_rows`` without inserting: -1 for what is absent."""
+    mask = np.uint64((slots.size >> 1) - 1)
+    width = rows.shape[1]
+    for row in range(rows.shape[0]):
+        hashed = hash_row(rows, row)
+        slot = hashed & mask
+        while True:
+            number = np.int64(slots[2 * slot + np.uint64(1)])
+            if number == 0:
+                break
+            if slots[2 * slot] == hashed:
+                is_same = True
+                for column in range(width):
+                    is_same &= known[number - 1, column] == rows[row, column]
+                if is_same:
+                    break
+            slot = (slot + np.uint64(1)) & mask
+        numbers[row] = number - 1
+
+
+@kernel
+def move_slots(slots: Any, wider: Any) -> None:
+    """Moves hash and number of every slot of uint64[2 * size] to a larger empty table."""
+    mask = np.uint64((wider.size >> 1) - 1)
+    for index in range(slots.size >> 1):
+        if slots[2 * index + 1] != 0:
+            slot = slots[2 * index] & mask
+            while wider[2 * slot + np.uint64(1)] != 0:
+                slot = (slot + np.uint64(1)) & mask
+            wider[2 * slot] = slots[2 * index]
+            wider[2 * slot + np.uint64(1)] = slots[2 * index + 1]
+
+
+class RowTable:
+    """Numbers rows of ``width`` int64 words."""
+
+    def __init__(self, width: int) -> None:
+        self._state = np.zeros(3, np.int64)
+        self._known = np.empty((SLOTS_MIN, width), np.int64)
+        self._slots = np.zeros(2 * SLOTS_MIN, np.uint64)
+
+    @property
+    def count(self) -> int:
+        """How many distinct rows there are."""
+        return int(self._state[COUNT])
+
+    @property
+    def rows(self) -> Ints:
+        """int64[count, width]: the rows by number."""
+        return self._known[: self.count]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the table takes."""
+        return self._known.nbytes + self._slots.nbytes
+
+    def insert(self, rows: Ints) -> Ints:
+        """int64[rows]: the number of each row of int64[rows, width]."""
+        numbers = np.empty(len(rows), np.int64)
+        self._known = grown(self._known, self.count + len(rows), self.count)
+        row = 0
+        while (row := insert_rows(rows, row, self._slots, self._known, self._state, numbers)) < len(rows):
+            self._slots = _wider(self._slots)
+        return numbers
+
+    def find(self, rows: Ints) -> Ints:
+        """int64[rows]: the number of each row, -1 where it was not inserted."""
+        numbers = np.empty(len(rows), np.int64)
+        find_rows(rows, self._slots, self._known, numbers)
+        return numbers
+
+
+# --- texts -----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def insert_texts(
+    offsets: Any, characters: Any, valid: Any, start: Any, slots: Any, ends: Any, kept: Any, state: Any, numbers: Any
+) -> Any:
+    """Numbers texts from row ``start`` on, 0 for NULL; answers the row it stopped at.
+
+    offsets  int32/int64[rows + 1]  in      characters  uint8[any]  in     valid  uint8[rows] or empty  in
+    slots    uint64[2 * size]       in/out  hash and number plus 1, side by side
+    ends     int64[any]             in/out  where the bytes of number n end in ``kept``: ends[n + 1]; ends[0] is 0
+    kept     uint8[any]             in/out  bytes of the known texts, room for all of this batch
+    state    int64[3]               in/out  numbers     int64[rows]  out
+    """
+    has_nulls = valid.size > 0
+    mask = np.uint64((slots.size >> 1) - 1)
+    limit = slots.size >> 2
+    for row in range(start, numbers.size):
+        if has_nulls and valid[row] == 0:
+            numbers[row] = 0
+            continue
+        first = np.int64(offsets[row])
+        size = np.int64(offsets[row + 1]) - first
+        hashed = hash_bytes(characters, first, first + size)
+        slot = hashed & mask
+        while True:
+            number = np.int64(slots[2 * slot + np.uint64(1)])
+            if number == 0:
+                if state[COUNT] >= limit:
+                    return row
+                used = state[USED_BYTES]
+                for index in range(size):
+                    kept[used + index] = characters[first + index]
+                state[USED_BYTES] = used + size
+                state[COUNT] += 1
+                number = state[COUNT]
+                ends[number] = used + size
+                slots[2 * slot] = hashed
+                slots[2 * slot + np.uint64(1)] = np.uint64(number)
+                break
+            if slots[2 * slot] == hashed:
+                at = ends[number - 1]
+                if ends[number] - at == size and same_bytes(characters, first, kept, at, size):
+                    break
+            slot = (slot + np.uint64(1)) & mask
+        numbers[row] = number - 1
+    return numbers.size
+
+
+@kernel
+def find_texts(
+    offsets: Any, characters: Any, valid: Any, slots: Any, ends: Any, kept: Any, numbers: Any
+) -> None:
+    """``insert_texts`` without inserting: -1 for what is absent, 0 for NULL."""
+    has_nulls = valid.size > 0
+    mask = np.uint64((slots.size >> 1) - 1)
+    for row in range(numbers.size):
+        if has_nulls and valid[row] == 0:
+            numbers[row] = 0
+            continue
+        first = np.int64(offsets[row])
+        size = np.int64(offsets[row + 1]) - first
+        hashed = hash_bytes(characters, first, first + size)
+        slot = hashed & mask
+        while True:
+            number = np.int64(slots[2 * slot + np.uint64(1)])
+            if number == 0:
+                break
+            if slots[2 * slot] == hashed:
+                at = ends[number - 1]
+                if ends[number] - at == size and same_bytes(characters, first, kept, at, size):
+                    break
+            slot = (slot + np.uint64(1)) & mask
+        numbers[row] = number - 1
+
+
+class TextTable:
+    """Numbers texts; NULL has no number and is answered as 0."""
+
+    def __init__(self) -> None:
+        self._state = np.zeros(3, np.int64)
+        self._ends = np.zeros(SLOTS_MIN, np.int64)
+        self._kept = np.empty(1 << 12, np.uint8)
+        self._slots = np.zeros(2 * SLOTS_MIN, np.uint64)
+
+    @property
+    def count(self) -> int:
+        """How many distinct texts there are."""
+        return int(self._state[COUNT])
+
+    @property
+    def texts(self) -> tuple[Ints, Ints]:
+        """Offsets (int64) and bytes of the texts by number."""
+        return self._ends[: self.count + 1], self._kept[: self._state[USED_BYTES]]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the table takes."""
+        return self._ends.nbytes + self._kept.nbytes + self._slots.nbytes
+
+    def insert(self, offsets: Ints, characters: Ints, valid: Ints) -> Ints:
+        """int64[rows]: the number of each text."""
+        numbers = np.empty(len(offsets) - 1, np.int64)
+        used, more = int(self._state[USED_BYTES]), int(offsets[-1]) - int(offsets[0])
+        self._kept = grown(self._kept, used + more, used)
+        self._ends = grown(self._ends, self.count + len(offsets), self.count + 1)
+        row = 0
+        while (
+            row := insert_texts(
+                offsets, characters, valid, row, self._slots, self._ends, self._kept, self._state, numbers
+            )
+        ) < len(numbers):
+            self._slots = _wider(self._slots)
+        return numbers
+
+    def find(self, offsets: Ints, characters: Ints, valid: Ints) -> Ints:
+        """int64[rows]: the number of each text, -1 where it was not inserted, 0 for NULL."""
+        numbers = np.empty(len(offsets) - 1, np.int64)
+        find_texts(offsets, characters, valid, self._slots, self._ends, self._kept, numbers)
+        return numbers
+
+
+def grown(array: Ints, room: int, used: int) -> Ints:
+    """The array with at least ``room`` items along its first axis, doubled where it must grow; keeps the ``used`` first."""
+    if len(array) >= room:
+        return array
+    larger = np.empty((max(room, 2 * len(array)), *array.shape[1:]), array.dtype)
+    larger[:used] = array[:used]
+    return larger
+
+
+def _wider(slots: Ints) -> Ints:
+    """The slots moved to a table four times as large."""
+    wider = np.zeros(4 * slots.size, np.uint64)
+    move_slots(slots, wider)
+    return wider
+
+
+@rehearsal
+def _rehearse() -> None:
+    far = np.array([1, 1 << 40], np.int64)
+    for words, valid in ((np.arange(2), ALL_VALID), (far, np.array([1, 0], np.uint8))):
+        table = WordTable()
+        table.insert(words, valid)
+        table.find(words, valid)
+    far_table = WordTable.of(far, -1)
+    far_table.find(far, ALL_VALID)
+    rows = RowTable(2)
+    rows.insert(far.reshape(1, 2))
+    rows.find(far.reshape(1, 2))
+    texts, offsets, characters = TextTable(), np.array([0, 1], np.int32), np.zeros(1, np.uint8)
+    texts.insert(offsets, characters, ALL_VALID)
+    texts.find(offsets, characters, ALL_VALID)
+    _wider(np.zeros(2, np.uint64))
