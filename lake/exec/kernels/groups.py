@@ -66,8 +66,8 @@ class TextKey:
     def __init__(self, type: pa.DataType) -> None:
         self._type = type.value_type if pa.types.is_dictionary(type) else type
         self._table = TextTable()
-        self._dictionary: pa.Array | None = None
-        self._entries: Ints = np.empty(0, np.int64)
+        self._inserted: tuple[pa.Array, Ints] | None = None  # the last dictionary, and the number of each entry
+        self._found: tuple[pa.Array, Ints, int] | None = None  # the same of ``find``, with the texts known then
 
     @property
     def nbytes(self) -> int:
@@ -78,20 +78,21 @@ class TextKey:
         """int64[rows]: a word for each row; 0 for NULL."""
         if not pa.types.is_dictionary(array.type):
             return self._table.insert(*text_of(array), mask_of(array))
-        if self._dictionary is None or not _is_same_memory(self._dictionary, array.dictionary):
-            self._dictionary = array.dictionary
-            self._entries = self._table.insert(*text_of(array.dictionary), mask_of(array.dictionary))
-        return _gather(self._entries, codes_of(array))
+        inserted = self._inserted
+        if inserted is None or not _is_same_memory(inserted[0], array.dictionary):
+            entries = self._table.insert(*text_of(array.dictionary), mask_of(array.dictionary))
+            self._inserted = inserted = (array.dictionary, entries)
+        return _gather(inserted[1], codes_of(array))
 
     def find(self, array: pa.Array) -> Ints:
         """int64[rows]: a word for each row; -1 for texts that were not inserted, 0 for NULL."""
         if not pa.types.is_dictionary(array.type):
             return self._table.find(*text_of(array), mask_of(array))
-        known = self._dictionary
-        if known is not None and _is_same_memory(known, array.dictionary):
-            return _gather(self._entries, codes_of(array))
-        entries = self._table.find(*text_of(array.dictionary), mask_of(array.dictionary))
-        return _gather(entries, codes_of(array))
+        found = self._found
+        if found is None or found[2] != self._table.count or not _is_same_memory(found[0], array.dictionary):
+            entries = self._table.find(*text_of(array.dictionary), mask_of(array.dictionary))
+            self._found = found = (array.dictionary, entries, self._table.count)
+        return _gather(found[1], codes_of(array))
 
     def decode(self, words: Ints, valid: Ints) -> pa.Array:
         """The texts that the words stand for."""
