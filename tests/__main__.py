@@ -27,7 +27,6 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 
 # Subcommands that are modules of their own: each has `main(arguments) -> exit status`, with its own `--help`.
 MODULES: Final = {
-    "pg": "tests.pg",
     "random": "tests.random_sql",
     "crash": "tests.crash",
     "fuzz": "tests.fuzz",
@@ -92,6 +91,8 @@ def main(arguments: Sequence[str]) -> int:
             return 1 if check() else 0
         case ["unit", *rest]:
             return unit(rest)
+        case ["pg", *rest]:
+            return unit(["tests/pg", *rest])
         case [command, *rest] if command in MODULES or command == "bench":
             return dispatch(command, rest)
         case ["-h" | "--help" | "help", *_]:
