@@ -1,0 +1,479 @@
+"""Row orders: ORDER BY, top rows, peers; and ranks of texts.
+
+    sort_rows([["b", NULL, "a"]], [Direction()])   -> [2, 0, 1]
+
+Each key becomes one or more *fields*: unsigned words of known width whose order is the wanted one, NULLs and direction
+included. Fields and the row number are packed into one uint64 where they fit, which numpy sorts with vector
+instructions; wider keys take several such passes, the least significant bits first. The row number makes it stable.
+
+Numbers: -0.0 equals 0.0, NaN is above all others. Text is in byte order. Intervals go by their length, a month as 30 days.
+Measured: 6 million int64 keys of a small range in 60 ms by one thread, where np.argsort takes 263.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from lake.exec.kernels import kernel, rehearsal
+from lake.exec.kernels.groups import key_column
+from lake.exec.kernels.hashing import load_word, same_bytes
+from lake.exec.kernels.tables import TextTable, bounds
+from lake.exec.kernels.views import (
+    ALL_VALID, AnyArray, Ints, codes_of, is_text, is_wide, mask_of, single, text_of, values_of,
+)  # fmt: skip
+
+PARALLEL_ROWS_MIN: Final = 1 << 18
+"""Below this many rows a second thread costs more than it brings."""
+SAMPLE_ROWS: Final = 4096
+SIGN: Final = np.int64(-0x8000000000000000)
+PREFIX_BYTES: Final = 7  # bytes of text in one word; the lowest byte tells how many there were
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """How a key is ordered."""
+
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Part of a sort key: uint64[rows] below 2**bits, in ascending order."""
+
+    words: Ints
+    bits: int
+
+
+# --- fields ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def order_doubles(bits: Any, words: Any) -> None:
+    """int64 words in the order of doubles: bits int64[rows] in (NaN and zero in one form), words int64[rows] out."""
+    for row in range(bits.size):
+        value = bits[row]
+        words[row] = value ^ ((value >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
+
+
+@kernel
+def write_field(words: Any, valid: Any, low: Any, high: Any, descending: Any, first: Any, null_slot: Any, out: Any) -> None:
+    """Writes each word's distance from the least one (from the greatest when descending) plus ``first``.
+
+    words  int64[rows]  in   valid  uint8[rows] or empty  in   out  uint64[rows]  out, ``null_slot`` for NULL
+    """
+    has_nulls = valid.size > 0
+    for row in range(words.size):
+        distance = np.uint64(high - words[row]) if descending else np.uint64(words[row] - low)
+        distance += first
+        if has_nulls and valid[row] == 0:
+            distance = null_slot
+        out[row] = distance
+
+
+@kernel
+def add_field(words: Any, skip: Any, width: Any, shift: Any, out: Any) -> None:
+    """Adds ``width`` bits of each word, without its lowest ``skip``, to ``out`` at ``shift``: uint64[rows] both."""
+    mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1) if width < 64 else ~np.uint64(0)
+    for row in range(words.size):
+        out[row] |= ((words[row] >> np.uint64(skip)) & mask) << np.uint64(shift)
+
+
+@kernel
+def number_rows(digits: Any, order: Any, bits: Any, out: Any) -> None:
+    """out[place] = digit of row order[place], shifted left by ``bits``, with the place: uint64[rows]; order int64[rows]."""
+    for place in range(order.size):
+        out[place] = (digits[order[place]] << np.uint64(bits)) | np.uint64(place)
+
+
+@kernel
+def follow(packed: Any, bits: Any, order: Any, out: Any) -> None:
+    """out[i] = order[place in the lowest ``bits`` of packed[i]]: packed uint64[rows], order and out int64[rows]."""
+    mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
+    for index in range(packed.size):
+        out[index] = order[packed[index] & mask]
+
+
+def ordered_words(array: pa.Array) -> Ints:
+    """int64[rows]: words in the order of the values, for columns of one number a row; equal where they are equal."""
+    values = values_of(array)
+    if values.dtype.kind == "f":
+        numbers = values.astype(np.float64) + 0.0
+        numbers[np.isnan(numbers)] = np.nan
+        words = np.empty(len(numbers), np.int64)
+        order_doubles(numbers.view(np.int64), words)
+        return words
+    if values.dtype == np.uint64:
+        return values.view(np.int64) ^ SIGN
+    return values.astype(np.int64, copy=False)
+
+
+def doubles_of(words: Ints) -> Ints:
+    """float64[rows]: the inverse of ``ordered_words`` for doubles."""
+    bits = np.empty(len(words), np.int64)
+    order_doubles(words, bits)
+    return bits.view(np.float64)
+
+
+def fields_of(array: pa.Array, direction: Direction) -> list[Field]:
+    """The fields of one sort key, most significant first."""
+    valid = mask_of(array)
+    if valid.size and not valid.any():
+        return []
+    return [
+        field
+        for index, words in enumerate(_signed_parts(array, valid))
+        for field in _fields(words, valid, direction, is_first=index == 0)
+    ]
+
+
+def _signed_parts(array: pa.Array, valid: Ints) -> list[Ints]:
+    """int64[rows] words whose order, the first most significant, is that of the values."""
+    type = array.type
+    if pa.types.is_dictionary(type):
+        ranks = _signed_parts(array.dictionary, mask_of(array.dictionary))
+        return [part[codes_of(array)] for part in ranks]
+    if is_text(type):
+        return [text_ranks(array)]
+    if pa.types.is_interval(type):
+        return _interval_parts(values_of(array))
+    if is_wide(type):
+        words = values_of(array)
+        return [np.ascontiguousarray(words[:, 1]), words[:, 0] ^ SIGN]
+    if pa.types.is_nested(type):
+        return [_nested_ranks(array)]
+    return [ordered_words(array)]
+
+
+def _interval_parts(words: Ints) -> list[Ints]:
+    """Whole seconds with months of 30 days, nanoseconds beyond; then months and days, so that equal means the same."""
+    months = words[:, 0].astype(np.int32).astype(np.int64)
+    days = words[:, 0] >> 32
+    seconds, nanoseconds = np.divmod(words[:, 1], 1_000_000_000)
+    return [(months * 30 + days) * 86_400 + seconds, nanoseconds, months, days]
+
+
+def _nested_ranks(array: pa.Array) -> Ints:
+    """Ranks of lists and structs by their Python values; NULL inside is above all else."""
+    keys = [_nested_key(value) for value in array.to_pylist()]
+    ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+    return np.array([ranks[key] for key in keys], np.int64)
+
+
+def _nested_key(value: Any) -> Any:
+    if value is None:
+        return (1,)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return (0, tuple(_nested_key(item) for item in value))
+    return (0, value)
+
+
+def _fields(words: Ints, valid: Ints, direction: Direction, *, is_first: bool) -> list[Field]:
+    """A field over signed words; NULL has a slot of its own in the first field of a key, or a field where there is no room."""
+    low, high = bounds(words, valid)
+    span = max(high - low, 0)
+    has_slot = valid.size > 0 and is_first
+    fields = []
+    if has_slot and span + 1 >= 1 << 64:
+        flags = valid ^ 1 if not direction.nulls_first else valid
+        fields.append(Field(flags.astype(np.uint64), 1))
+        has_slot = False
+    first = 1 if has_slot and direction.nulls_first else 0
+    null_slot = span + 1 if has_slot and not direction.nulls_first else 0
+    out = np.empty(len(words), np.uint64)
+    write_field(words, valid, low, high, direction.descending, np.uint64(first), np.uint64(null_slot), out)
+    bits = (span + (1 if has_slot else 0)).bit_length()
+    return [*fields, Field(out, bits)] if bits else fields
+
+
+# --- sorting ---------------------------------------------------------------------------------------------------------
+
+
+def sort_rows(columns: Sequence[AnyArray], directions: Sequence[Direction], *, threads: int = 1) -> Ints:
+    """int64[rows]: the rows in order; rows with equal keys stay in theirs."""
+    arrays = [single(column) for column in columns]
+    fields = [
+        field for array, direction in zip(arrays, directions, strict=True) for field in fields_of(array, direction)
+    ]
+    return sort_fields(fields, len(arrays[0]) if arrays else 0, threads=threads)
+
+
+def sort_fields(fields: Sequence[Field], rows: int, *, threads: int = 1) -> Ints:
+    """int64[rows]: the rows in the order of the fields, the first most significant."""
+    order = np.arange(rows, dtype=np.int64)
+    row_bits = max(rows - 1, 0).bit_length()
+    rest = [(field.words, 0, field.bits) for field in reversed(fields)]
+    while rest:
+        digits, used = np.zeros(rows, np.uint64), 0
+        while rest and used < 64 - row_bits:
+            words, skip, bits = rest.pop(0)
+            width = min(bits, 64 - row_bits - used)
+            add_field(words, skip, width, used, digits)
+            used += width
+            if width < bits:
+                rest.insert(0, (words, skip + width, bits - width))
+        packed = np.empty(rows, np.uint64)
+        number_rows(digits, order, row_bits, packed)
+        packed = _sorted(packed, threads)
+        after = np.empty(rows, np.int64)
+        follow(packed, row_bits, order, after)
+        order = after
+    return order
+
+
+def _sorted(words: Ints, threads: int) -> Ints:
+    """The words in ascending order, in place or not; two halves side by side where there are threads for it."""
+    if threads < 2 or len(words) < PARALLEL_ROWS_MIN:
+        words.sort()
+        return words
+    middle = len(words) // 2
+    left, right = words[:middle], words[middle:]
+    out = np.empty_like(words)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(np.ndarray.sort, (left, right)))
+        pivot = left[middle // 2]
+        cut = int(np.searchsorted(right, pivot))
+        split = middle // 2 + cut
+        lower = pool.submit(merge_words, left[: middle // 2], right[:cut], out[:split])
+        merge_words(left[middle // 2 :], right[cut:], out[split:])
+        lower.result()
+    return out
+
+
+@kernel
+def merge_words(left: Any, right: Any, out: Any) -> None:
+    """Merges sorted uint64[a] and uint64[b] into uint64[a + b], equal words from the left first."""
+    first = second = 0
+    for place in range(out.size):
+        if second >= right.size or first < left.size and left[first] <= right[second]:
+            out[place] = left[first]
+            first += 1
+        else:
+            out[place] = right[second]
+            second += 1
+
+
+def top_rows(columns: Sequence[AnyArray], directions: Sequence[Direction], count: int) -> Ints:
+    """int64[at most count]: the first rows in order, as ``sort_rows`` would answer them.
+
+    Rows whose leading field is above that of the ``count``-th are dropped before the rest is sorted.
+    """
+    arrays = [single(column) for column in columns]
+    rows = len(arrays[0])
+    if count >= rows or rows < 64:
+        return sort_rows(arrays, directions)[:count]
+    if count <= 0:
+        return np.empty(0, np.int64)
+    lead = _lead(arrays[0], directions[0])
+    if lead is None:
+        candidates = np.arange(rows)
+    else:
+        candidates = np.flatnonzero(lead <= np.partition(lead, count - 1)[count - 1])
+    if len(candidates) < rows:
+        taken = pa.array(candidates)
+        arrays = [array.take(taken) for array in arrays]
+    return candidates[sort_rows(arrays, directions)[:count]]
+
+
+def _lead(array: pa.Array, direction: Direction) -> Ints | None:
+    """uint64[rows]: a word that is smaller only where the key comes first; None where all are equal."""
+    valid = mask_of(array)
+    if is_text(array.type):
+        offsets, characters = text_of(array)
+        rows = np.arange(len(array))
+        words = np.empty(len(array), np.uint64)
+        text_words(offsets, characters, rows, _common_prefix(offsets, characters, valid), words)
+        fields = _fields((words >> np.uint64(1)).view(np.int64), valid, direction, is_first=True)
+    else:
+        fields = fields_of(array, direction)
+    if len(fields) > 1 and fields[0].bits == 1:
+        return (fields[0].words << np.uint64(63)) | (fields[1].words >> np.uint64(1))
+    return fields[0].words if fields else None
+
+
+# --- texts -----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def swap_bytes(word: Any) -> Any:
+    """A uint64 with its bytes in reverse: the first byte of text becomes the most significant."""
+    word = ((word & np.uint64(0x00FF00FF00FF00FF)) << np.uint64(8)) | (
+        (word >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
+    )
+    word = ((word & np.uint64(0x0000FFFF0000FFFF)) << np.uint64(16)) | (
+        (word >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
+    )
+    return (word << np.uint64(32)) | (word >> np.uint64(32))
+
+
+@kernel
+def text_words(offsets: Any, characters: Any, rows: Any, depth: Any, words: Any) -> None:
+    """Seven bytes of each text from ``depth`` on, and in the lowest byte how many are left, 8 at most.
+
+    offsets  int32/int64[any]  in    characters  uint8[any]  in    rows  int64[n]  in    words  uint64[n]  out
+    """
+    for index in range(rows.size):
+        row = rows[index]
+        at = np.int64(offsets[row]) + depth
+        left = np.int64(offsets[row + 1]) - at
+        if left >= 8:
+            word = swap_bytes(load_word(characters, np.uint64(at)))
+            words[index] = (word & ~np.uint64(0xFF)) | np.uint64(8)
+            continue
+        left = max(left, 0)
+        word = np.uint64(0)
+        for byte in range(min(left, 7)):
+            word |= np.uint64(characters[at + byte]) << np.uint64(56 - 8 * byte)
+        words[index] = word | np.uint64(left)
+
+
+@kernel
+def common_prefix(offsets: Any, characters: Any, valid: Any) -> Any:
+    """How many bytes all texts that are not NULL begin with alike; 0 where there are none."""
+    has_nulls = valid.size > 0
+    model, size = np.int64(-1), np.int64(0)
+    for row in range(offsets.size - 1):
+        if has_nulls and valid[row] == 0:
+            continue
+        first = np.int64(offsets[row])
+        if model < 0:
+            model, size = first, np.int64(offsets[row + 1]) - first
+            continue
+        size = min(size, np.int64(offsets[row + 1]) - first)
+        if not same_bytes(characters, model, characters, first, size):
+            shared = 0
+            while shared < size and characters[model + shared] == characters[first + shared]:
+                shared += 1
+            size = shared
+        if size == 0:
+            break
+    return size
+
+
+@kernel
+def split_runs(order: Any, words: Any, runs: Any, split: Any, active: Any) -> Any:
+    """Splits runs of texts that were alike by their next bytes.
+
+    order   int64[n]   in      the n rows at work, by run and then by word
+    words   uint64[n]  in      ``text_words`` in that order      runs  int64[n]  in  where the run of each begins
+    split   int64[n]   out     where its run begins from here on
+    active  int64[n]   out     rows whose texts go on and are still alike; the answer is how many
+    """
+    count, start, begin = 0, 0, 0
+    for index in range(order.size):
+        if index == 0 or runs[index] != runs[index - 1]:
+            begin = start = index
+        elif words[index] != words[index - 1]:
+            start = index
+        split[index] = runs[index] + (start - begin)
+    for index in range(order.size):
+        if words[index] & np.uint64(0xFF) != np.uint64(8):
+            continue
+        before = index > 0 and split[index] == split[index - 1]
+        after = index + 1 < order.size and split[index] == split[index + 1]
+        if before or after:
+            active[count] = order[index]
+            count += 1
+    return count
+
+
+def text_ranks(array: pa.Array) -> Ints:
+    """int64[rows]: a number for each text, in byte order, equal where the texts are; 0 for NULL."""
+    offsets, characters = text_of(array)
+    valid = mask_of(array)
+    rows = len(array)
+    if rows > SAMPLE_ROWS:
+        sample = TextTable()
+        sample.insert(offsets[: SAMPLE_ROWS + 1], characters, valid[:SAMPLE_ROWS])
+        if sample.count < SAMPLE_ROWS // 4:
+            table = TextTable()
+            numbers = table.insert(offsets, characters, valid)
+            if not table.count:
+                return numbers
+            return _ranks(*table.texts, ALL_VALID)[numbers]
+    return _ranks(offsets, characters, valid)
+
+
+def _ranks(offsets: Ints, characters: Ints, valid: Ints) -> Ints:
+    ranks = np.zeros(len(offsets) - 1, np.int64)
+    active = np.flatnonzero(valid) if valid.size else np.arange(len(ranks))
+    depth = _common_prefix(offsets, characters, valid)
+    while len(active):
+        words = np.empty(len(active), np.uint64)
+        text_words(offsets, characters, active, depth, words)
+        runs = ranks[active]
+        fields = [*_fields(runs, ALL_VALID, Direction(), is_first=True), Field(words, 64)]
+        order = sort_fields(fields, len(active))
+        rows, split, further = active[order], np.empty_like(active), np.empty_like(active)
+        count = split_runs(rows, words[order], runs[order], split, further)
+        ranks[rows] = split
+        active = further[:count]
+        depth += PREFIX_BYTES
+    return ranks
+
+
+def _common_prefix(offsets: Ints, characters: Ints, valid: Ints) -> int:
+    found: int = common_prefix(offsets, characters, valid)
+    return found
+
+
+# --- peers -----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def mark_changes(words: Any, valid: Any, marks: Any) -> None:
+    """Sets marks[row] where a word differs from the one before: words int64[rows], valid, marks uint8[rows] in/out."""
+    has_nulls = valid.size > 0
+    for row in range(1, words.size):
+        if has_nulls and (valid[row] == 0 or valid[row - 1] == 0):
+            if valid[row] != valid[row - 1]:
+                marks[row] = 1
+        elif words[row] != words[row - 1]:
+            marks[row] = 1
+
+
+@kernel
+def mark_text_changes(offsets: Any, characters: Any, valid: Any, marks: Any) -> None:
+    """Sets marks[row] where a text differs from the one before: marks uint8[rows] in/out."""
+    has_nulls = valid.size > 0
+    for row in range(1, marks.size):
+        if has_nulls and (valid[row] == 0 or valid[row - 1] == 0):
+            if valid[row] != valid[row - 1]:
+                marks[row] = 1
+            continue
+        first, before = np.int64(offsets[row]), np.int64(offsets[row - 1])
+        size = np.int64(offsets[row + 1]) - first
+        if first - before != size or not same_bytes(characters, before, characters, first, size):
+            marks[row] = 1
+
+
+def boundaries(columns: Sequence[AnyArray], rows: int) -> Ints:
+    """bool[rows]: where a row of sorted columns differs from the one before; true of the first row. NULLs are equal."""
+    marks = np.zeros(rows, np.uint8)
+    marks[:1] = 1
+    for column in columns:
+        array = single(column)
+        if is_text(array.type):
+            mark_text_changes(*text_of(array), mask_of(array), marks)
+        else:
+            mark_changes(key_column(array.type).insert(array), mask_of(array), marks)
+    return marks.view(np.bool_)
+
+
+@rehearsal
+def _rehearse() -> None:
+    text, up, down = pa.array(["b", "a"] * 40), Direction(), Direction(descending=True)
+    doubles = pa.array([2.0, 1.0] * 40)
+    top_rows([text, doubles], [up, down], 3)
+    boundaries([text, doubles], 80)
+    words = np.zeros(1, np.uint64)
+    merge_words(words, words, np.zeros(2, np.uint64))
+    _ranks(np.array([0, 8, 16]), np.zeros(16, np.uint8), ALL_VALID)
