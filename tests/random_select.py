@@ -1,0 +1,289 @@
+"""Random SELECTs: joins, grouping, windows, set operations, common tables, order and limits.
+
+    generate(Draw(random.Random(7)), tables)  ->  Query(text="SELECT ..", ordered=True)
+
+Every answer is one that SQL defines: LIMIT, DISTINCT ON, row numbers and the like come with an order that has no ties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tests.random_query import COLUMNS, FAMILIES, Column, Draw, Expressions, RandomTable, Scope
+
+AGGREGATES: Final[dict[str, tuple[str, ...]]] = {
+    "int": ("count(*)", "count({any})", "sum({int})", "min({int!})", "max({int!})", "count(DISTINCT {any})"),
+    "dec": ("sum({dec})", "min({dec!})", "max({dec!})", "sum(DISTINCT {dec})"),
+    "dbl": ("avg({int})", "sum({dbl})", "min({dbl!})", "max({dbl!})", "avg({dbl})"),
+    "text": ("min({text})", "max({text})", "string_agg({text}, ',' ORDER BY {key})"),
+    "date": ("min({date})", "max({date})"),
+    "ts": ("min({ts})", "max({ts})"),
+    "bool": ("bool_and({bool})", "bool_or({bool})"),
+}
+# Only as a column of the answer: AVG of decimals has another scale, and deviations another type.
+LAST_AGGREGATES: Final = ("avg({dec})", "stddev({int})", "var_pop({dbl})", "stddev_pop({int})", "variance({dec})")
+RANKS: Final = ("row_number()", "rank()", "dense_rank()", "ntile(3)", "percent_rank()", "cume_dist()")
+FRAMES: Final = (
+    "", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING", "ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING",
+    "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+    "RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", "GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
+    "GROUPS BETWEEN CURRENT ROW AND 1 FOLLOWING", "ROWS 2 PRECEDING",
+    "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW",
+)
+SORTS: Final = ("", " DESC", " ASC NULLS FIRST", " DESC NULLS LAST")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A SELECT, and whether the order of its rows is defined."""
+
+    text: str
+    ordered: bool
+
+
+def generate(draw: Draw, tables: Sequence[RandomTable]) -> Query:
+    """The query that the choices make."""
+    return Selects(draw, tables).query()
+
+
+class Selects(Expressions):
+    """Makes one SELECT from choices."""
+
+    def query(self) -> Query:
+        """A whole query: a select, or several with set operations, perhaps under WITH; perhaps ordered and cut."""
+        common = self.common_table() if self.draw.chance(12) else ""
+        families = [self.draw.pick(FAMILIES) for _ in range(1 + self.draw.below(4))]
+        body = self.set_operation(families) if self.draw.chance(15) else self.select(families)
+        ordered = self.draw.chance(45)
+        if not ordered:
+            return Query(common + body, False)
+        order = ", ".join(f"{number + 1}{self.draw.pick(SORTS)}" for number in range(len(families)))
+        return Query(f"{common}{body}\nORDER BY {order}{self.limit()}", True)
+
+    def limit(self) -> str:
+        """LIMIT and OFFSET in their spellings, or neither."""
+        match self.draw.below(6):
+            case 1:
+                return f"\nLIMIT {self.draw.pick(('1', '3', '0', '100'))}"
+            case 2:
+                return f"\nLIMIT {self.draw.pick('25')} OFFSET {self.draw.pick(('1', '3', '50'))}"
+            case 3:
+                return f"\nOFFSET {self.draw.pick('12')} ROWS FETCH FIRST {self.draw.pick('14')} ROWS ONLY"
+            case 4:
+                return f"\nOFFSET {self.draw.pick('12')}"
+        return ""
+
+    def set_operation(self, families: Sequence[str]) -> str:
+        """Two or three selects of the same families."""
+        parts = [self.select(families)]
+        for _ in range(1 + self.draw.below(2)):
+            word = self.draw.pick(("UNION ALL", "UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"))
+            parts += [word, f"({self.select(families)})"]
+        return "\n".join([f"({parts[0]})", *parts[1:]])
+
+    def common_table(self) -> str:
+        """WITH: a table of the run in another form, which may be used in its place; or one that counts."""
+        name = self.name("c")
+        if self.draw.chance(35):
+            most = self.draw.pick(("3", "5", "1"))
+            first = "SELECT 0::BIGINT AS id, 1::BIGINT AS b"
+            text = f"{first} UNION ALL SELECT id + 1, b * 2 FROM {name} WHERE id < {most}"
+            columns = tuple(each for each in COLUMNS if each.column.name == "b")
+            self.tables = [RandomTable(name, columns, ()), *self.tables]
+            return f"WITH RECURSIVE {name} AS ({text})\n"
+        table = self.draw.pick(self.tables)
+        where = self.boolean(Scope(self.columns_of(table, table.name)), 1)
+        # First, so that a query that shrinks keeps to it.
+        self.tables = [RandomTable(name, table.columns, ()), *self.tables]
+        return f"WITH {name} AS (SELECT * FROM {table.name} WHERE {where})\n"
+
+    def select(self, families: Sequence[str]) -> str:
+        """One SELECT of columns of these families: plain, grouped, or with windows."""
+        source, scope = self.source()
+        where = f"\nWHERE {self.boolean(scope, 3)}" if self.draw.chance(60) else ""
+        match self.draw.below(10):
+            case 5 | 6:
+                return self.grouped(families, source, scope, where)
+            case 7:
+                return self.totals(families, source, scope, where)
+            case 8:
+                return self.windowed(families, source, scope, where)
+            case 9 if scope.keys:
+                return self.distinct_on(families, source, scope, where)
+        items = [self.expression(family, scope, 3) for family in families]
+        distinct = "DISTINCT " if self.draw.chance(20) else ""
+        return f"SELECT {distinct}{self._listed(items)}\nFROM {source}{where}"
+
+    def _listed(self, items: Sequence[str]) -> str:
+        """The select list, each item under a name of its own."""
+        return ", ".join(f"{item} AS {self.name('a')}" for item in items)
+
+    # FROM.
+
+    def source(self) -> tuple[str, Scope]:
+        """FROM items joined in all ways, and what they bring into scope."""
+        text, scope = self.item()
+        joins = self.draw.pick((0, 0, 1, 1, 2))
+        for _ in range(joins):
+            text, scope = self.join(text, scope, alone=joins == 1)
+        return text, scope
+
+    def item(self) -> tuple[str, Scope]:
+        """A table, a subquery, or VALUES."""
+        table, alias = self.draw.pick(self.tables), self.name("r")
+        scope = Scope(self.columns_of(table, alias), [f"{alias}.id"])
+        match self.draw.below(12):
+            case 10:
+                inner = self.name("q")
+                where = self.boolean(Scope(self.columns_of(table, inner)), 2)
+                return f"(SELECT * FROM {table.name} {inner} WHERE {where}) {alias}", scope
+            case 11:
+                columns = [Column(f"{alias}.id", "int"), Column(f"{alias}.v", "text")]
+                return f"(VALUES (1, 'a'), (2, NULL), (3, 'a')) {alias}(id, v)", Scope(columns, [f"{alias}.id"])
+        return f"{table.name} {alias}", scope
+
+    def join(self, left: str, scope: Scope, *, alone: bool) -> tuple[str, Scope]:
+        """``left`` joined with one more item."""
+        if self.draw.chance(8):
+            return self.lateral(left, scope)
+        right, other = self.item()
+        both = Scope(scope.columns + other.columns, scope.keys + other.keys)
+        kind = self.draw.pick(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"))
+        if kind == "CROSS JOIN":
+            return f"{left} CROSS JOIN {right}", both
+        if alone and self.draw.chance(15):
+            return f"{left} {kind} {right} USING (id)", Scope([*both.columns, Column("id", "int")], both.keys)
+        equal = self.equality(scope, other)
+        # Postgres joins FULL by equalities alone.
+        more = f" AND {self.boolean(both, 1)}" if kind != "FULL JOIN" and self.draw.chance(30) else ""
+        if kind != "FULL JOIN" and self.draw.chance(10):
+            return f"{left} {kind} {right} ON {self.boolean(both, 2)}", both
+        return f"{left} {kind} {right} ON {equal}{more}", both
+
+    def equality(self, left: Scope, right: Scope) -> str:
+        """An equality of a column of each side."""
+        pairs = [
+            (one.name, two.name)
+            for one in left.columns
+            for two in right.columns
+            if one.family == two.family and one.family != "bool"
+        ]
+        one, two = self.draw.pick(pairs)
+        return f"{one} = {two}"
+
+    def lateral(self, left: str, scope: Scope) -> tuple[str, Scope]:
+        """A subquery that uses the items before it."""
+        table, inner, alias = self.draw.pick(self.tables), self.name("q"), self.name("r")
+        here = Scope(self.columns_of(table, inner), [f"{inner}.id"], scope.columns)
+        where = self.boolean(here, 1)
+        order = f"ORDER BY {inner}.id LIMIT {self.draw.pick('12')}"
+        text = f"LATERAL (SELECT * FROM {table.name} {inner} WHERE {where} {order}) {alias}"
+        both = Scope(scope.columns + self.columns_of(table, alias), [*scope.keys, f"{alias}.id"])
+        return f"{left} LEFT JOIN {text} ON true" if self.draw.chance(50) else f"{left} CROSS JOIN {text}", both
+
+    # Grouping.
+
+    def aggregate(self, family: str, scope: Scope, *, last: bool = False) -> str:
+        """An aggregate that answers the family."""
+        if last and family == "dbl" and self.draw.chance(30):
+            return self._filled(self.draw.pick(LAST_AGGREGATES), scope)
+        text = self._filled(self.draw.pick(AGGREGATES[family]), scope)
+        return f"{text} FILTER (WHERE {self.boolean(scope, 1)})" if self.draw.chance(15) else text
+
+    def _filled(self, template: str, scope: Scope) -> str:
+        """A template whose ``{family}`` are small expressions, ``{family!}`` any, and ``{key}`` a total order."""
+        head, _, rest = template.partition("{")
+        if not rest:
+            return head
+        word, _, rest = rest.partition("}")
+        if word == "key":
+            value = ", ".join(scope.keys)
+        elif word == "any":
+            value = self.leaf(self.draw.pick(FAMILIES), scope)
+        else:
+            # Sums of products and the like stay in range: their arguments are leaves.
+            value = self.leaf(word.rstrip("!"), scope, small=not word.endswith("!"))
+        return head + value + self._filled(rest, scope)
+
+    def totals(self, families: Sequence[str], source: str, scope: Scope, where: str) -> str:
+        """Aggregates over all rows: one row, also of none."""
+        items = [self.aggregate(family, scope, last=True) for family in families]
+        having = f"\nHAVING {self.having(scope)}" if self.draw.chance(15) else ""
+        return f"SELECT {self._listed(items)}\nFROM {source}{where}{having}"
+
+    def having(self, scope: Scope) -> str:
+        """A condition over an aggregate."""
+        match self.draw.below(3):
+            case 0:
+                return f"count(*) {self.draw.pick(('>', '=', '<='))} {self.draw.pick('120')}"
+            case 1:
+                return f"{self.aggregate('int', scope)} > {self.draw.pick('105')}"
+            case _:
+                return f"{self.aggregate('dec', scope)} IS NOT NULL"
+
+    def grouped(self, families: Sequence[str], source: str, scope: Scope, where: str) -> str:
+        """Groups by one or two expressions, or by grouping sets of columns, with aggregates."""
+        kinds = self.draw.some(families, 2)
+        sets = self.draw.chance(25) and all(scope.of(kind) for kind in kinds)
+        if sets:
+            keys = [self.draw.pick(scope.of(kind)) for kind in kinds]
+            text = self.draw.pick(("ROLLUP ({})", "CUBE ({})", "GROUPING SETS (({0}), ())")).format(", ".join(keys))
+        else:
+            keys = [self.expression(kind, scope, 2) for kind in kinds]
+            # Their positions: an expression with a subquery is not the same expression when written again.
+            text = ""
+        left = list(zip(kinds, keys, strict=True))
+        items, positions = [], []
+        for number, family in enumerate(families, 1):
+            key = next((pair for pair in left if pair[0] == family), None)
+            if key:
+                left.remove(key)
+                positions.append(str(number))
+            items.append(key[1] if key else self.aggregate(family, scope, last=True))
+        text = text or ", ".join(positions)
+        having = f"\nHAVING {self.having(scope)}" if self.draw.chance(25) else ""
+        return f"SELECT {self._listed(items)}\nFROM {source}{where}\nGROUP BY {text}{having}"
+
+    # Windows and DISTINCT ON.
+
+    def windowed(self, families: Sequence[str], source: str, scope: Scope, where: str) -> str:
+        """Columns of window functions among plain ones."""
+        items = [
+            self.window(family, scope) if self.draw.chance(70) else self.expression(family, scope, 1)
+            for family in families
+        ]
+        return f"SELECT {self._listed(items)}\nFROM {source}{where}"
+
+    def window(self, family: str, scope: Scope) -> str:
+        """A window function of the family: ranks and neighbours over a total order, aggregates over any."""
+        partition = ""
+        if self.draw.chance(50):
+            partition = f"PARTITION BY {self.leaf(self.draw.pick(FAMILIES), scope)} "
+        first = f"{self.leaf(self.draw.pick(FAMILIES), scope)}{self.draw.pick(SORTS)}"
+        total = f"ORDER BY {', '.join([first, *scope.keys])}"
+        match self.draw.below(3):
+            case 0:
+                text = self._filled(self.draw.pick(AGGREGATES[family][:3]), scope)
+                if "DISTINCT" not in text and "ORDER BY" not in text:
+                    frame = self.draw.pick(FRAMES)
+                    order = total if "ROWS" in frame else f"ORDER BY {first}"
+                    return f"{text} OVER ({partition}{order} {frame})".replace(" )", ")")
+            case 1 if family == "int":
+                return f"{self.draw.pick(RANKS[:4])} OVER ({partition}{total})"
+            case 1 if family == "dbl":
+                return f"{self.draw.pick(RANKS[4:])} OVER ({partition}ORDER BY {first})"
+        function = self.draw.pick(("lag({})", "lead({})", "lag({}, 2)", "first_value({})", "last_value({})",
+                                   "nth_value({}, 2)"))
+        frame = "" if function.startswith("l") and "value" not in function else self.draw.pick(FRAMES[:6])
+        return f"{function.format(self.typed(family, scope))} OVER ({partition}{total} {frame})".replace(" )", ")")
+
+    def distinct_on(self, families: Sequence[str], source: str, scope: Scope, where: str) -> str:
+        """DISTINCT ON, whose order has no ties; as a subquery, so that the query may be ordered otherwise."""
+        on = self.draw.pick(scope.columns).name
+        items = [self.expression(family, scope, 1) for family in families]
+        order = f"{on}{self.draw.pick(SORTS)}, {', '.join(scope.keys)}"
+        inner = f"SELECT DISTINCT ON ({on}) {self._listed(items)}\nFROM {source}{where}\nORDER BY {order}"
+        return f"SELECT * FROM ({inner}) {self.name('q')}"
