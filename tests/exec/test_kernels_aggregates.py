@@ -1,0 +1,195 @@
+"""Aggregate states against plain Python, in batches and merged from two workers."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lake.errors import NumericOutOfRange
+from lake.exec.kernels import aggregates, interpreted
+from lake.exec.kernels.aggregates import BitCombination, Count, Moments, PickedRows, SumDouble, SumInteger, extreme
+from tests.exec.test_kernels_groups import VALUES, canonical
+from tests.exec.test_kernels_order import ordering
+
+GROUPS = 4
+
+
+@st.composite
+def rows_of(draw: st.DrawFn, values: st.SearchStrategy, groups: int | None = None):
+    """Batches of (group, value or None), some of one group only."""
+    count = groups or draw(st.sampled_from([1, GROUPS]))
+    row = st.tuples(st.integers(0, count - 1), st.one_of(st.none(), values))
+    return count, draw(st.lists(st.lists(row, max_size=12), min_size=1, max_size=4))
+
+
+def run(make: Callable[[], object], count: int, batches, type: pa.DataType, *, workers: int) -> list[object]:
+    """The answers of batches dealt out to workers; worker 1 numbers its groups backwards."""
+    states = [make() for _ in range(workers)]
+    for index, rows in enumerate(batches):
+        worker = index * workers // len(batches)
+        groups = np.array([count - 1 - group if worker else group for group, _ in rows], np.int64)
+        states[worker].update(groups, count, [pa.array([value for _, value in rows], type)])
+    for state in states[1:]:
+        states[0].merge(state, np.arange(count)[::-1].copy(), count)
+    return states[0].finish(count).to_pylist()
+
+
+def by_group(count: int, batches) -> list[list[object]]:
+    rows = [row for batch in batches for row in batch]
+    return [[value for group, value in rows if group == number and value is not None] for number in range(count)]
+
+
+def check(make, given_rows, type: pa.DataType, fold: Callable[[list], object]) -> None:
+    count, batches = given_rows
+    expected = [fold(values) for values in by_group(count, batches)]
+    for workers in (1, 2):
+        answers = run(make, count, batches, type, workers=workers)
+        assert [canonical(value) for value in answers] == [canonical(value) for value in expected]
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows_of(st.integers(-9, 9)))
+def test_counts(given_rows) -> None:
+    """count(x) counts what is not NULL."""
+    check(Count, given_rows, pa.int64(), len)
+
+
+@settings(max_examples=80, deadline=None)
+@given(rows_of(st.one_of(st.integers(-9, 9), st.integers(-(1 << 63), (1 << 63) - 1))))
+def test_sums_of_integers(given_rows) -> None:
+    """Sums are exact in 38 digits, and in 64 bits they fit or are an error, whatever lies between."""
+    check(lambda: SumInteger(pa.decimal128(38, 0), "decimal"), given_rows, pa.int64(), lambda v: sum(v) if v else None)
+    count, batches = given_rows
+    sums = [sum(values) for values in by_group(count, batches)]
+    if all(-(1 << 63) <= value < 1 << 63 for value in sums):
+        check(lambda: SumInteger(pa.int64(), "bigint"), given_rows, pa.int64(), lambda v: sum(v) if v else None)
+    else:
+        with pytest.raises(NumericOutOfRange, match="bigint out of range"):
+            run(lambda: SumInteger(pa.int64(), "bigint"), count, batches, pa.int64(), workers=1)
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows_of(st.integers(-(10**38) + 1, 10**38 - 1)))
+def test_sums_of_decimals(given_rows) -> None:
+    """Two-word decimals: exact, or an error beyond 38 digits."""
+    count, batches = given_rows
+    type = pa.decimal128(38, 0)
+    wanted = [sum(values) if values else None for values in by_group(count, batches)]
+    try:
+        answers = run(lambda: SumInteger(type, "decimal"), count, batches, type, workers=2)
+    except NumericOutOfRange:
+        assert any(abs(v or 0) > 10**37 for values in by_group(count, batches) for v in values)
+    else:
+        assert answers == wanted
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.sampled_from(sorted(set(VALUES) - {"null", "list"})), st.booleans(), st.data())
+def test_extremes(kind: str, greatest: bool, data: st.DataObject) -> None:
+    """min and max of every type; NaN is the greatest."""
+    type, values = VALUES[kind]
+    best = max if greatest else min
+    plain_type = type.value_type if pa.types.is_dictionary(type) else type
+    given_rows = data.draw(rows_of(values))
+    check(lambda: extreme(plain_type, greatest=greatest), given_rows, type,
+          lambda found: best(found, key=ordering) if found else None)  # fmt: skip
+
+
+def test_candidates_are_weeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Candidates of many batches do not pile up."""
+    monkeypatch.setattr(aggregates, "PENDING_ROWS", 16)
+    state = PickedRows.extreme(pa.string(), greatest=False)
+    for number in range(99, 9, -1):
+        state.update(np.array([0, 2, 2]), 3, [pa.array([str(number), f"x{number}", None])])
+    assert state._pending <= 16
+    assert state.finish(4).to_pylist() == ["10", None, "x10", None]
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows_of(st.integers(-9, 9)))
+def test_first_and_last(given_rows) -> None:
+    """first and last in the order of rows, NULLs kept or not."""
+    count, batches = given_rows
+    rows = [row for batch in batches for row in batch]
+    for last in (False, True):
+        for ignore_nulls in (False, True):
+            expected = []
+            for number in range(count):
+                values = [value for group, value in rows if group == number and not (ignore_nulls and value is None)]
+                expected.append(values[-1 if last else 0] if values else None)
+            make = lambda: PickedRows.first(pa.int64(), ignore_nulls=ignore_nulls, last=last)  # noqa: E731, B023
+            for workers in (1, 2):
+                assert run(make, count, batches, pa.int64(), workers=workers) == expected
+
+
+def test_extreme_by() -> None:
+    """max_by answers the first argument of the row whose second is greatest."""
+    state = PickedRows.extreme_by(pa.string(), greatest=True)
+    state.update(np.array([0, 0, 1]), 2, [pa.array(["a", None, "c"]), pa.array([1.0, 2.0, None])])
+    state.update(np.array([1, 0, 1]), 2, [pa.array(["d", "e", "f"]), pa.array([1.0, 0.0, math.nan])])
+    assert state.finish(2).to_pylist() == [None, "f"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows_of(st.integers(-(1 << 40), 1 << 40)), st.sampled_from(["and", "or", "xor"]))
+def test_bits(given_rows, op: str) -> None:
+    """bit_and, bit_or, bit_xor."""
+
+    def fold(values: list[int]) -> int | None:
+        answer = values[0] if values else None
+        for value in values[1:]:
+            answer = answer & value if op == "and" else answer | value if op == "or" else answer ^ value
+        return answer
+
+    check(lambda: BitCombination(pa.int64(), op), given_rows, pa.int64(), fold)
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows_of(st.integers(-1000, 1000)))
+def test_moments(given_rows) -> None:
+    """Variances agree with exact arithmetic, merged or not."""
+    count, batches = given_rows
+    for workers in (1, 2):
+        for name, least, fold in (("var_samp", 2, statistics.variance), ("var_pop", 1, statistics.pvariance)):
+            answers = run(lambda: Moments.of(name), count, batches, pa.float64(), workers=workers)  # noqa: B023
+            for answer, values in zip(answers, by_group(count, batches), strict=True):
+                expected = float(fold([Fraction(value) for value in values])) if len(values) >= least else None
+                assert answer == expected or math.isclose(answer, expected, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def test_regressions() -> None:
+    """y = 2x + 1 without error; NULL rows do not count; one point has no slope."""
+    y, x, groups = pa.array([3.0, 5.0, None, 7.0, 4.0]), pa.array([1.0, 2.0, 9.0, 3.0, 1.0]), np.array([0, 0, 0, 0, 1])
+    expected = {"corr": [1.0, None], "regr_slope": [2.0, None], "regr_intercept": [1.0, None], "regr_count": [3, 1],
+                "regr_r2": [1.0, None], "covar_pop": [4 / 3, 0.0], "covar_samp": [2.0, None], "regr_avgy": [5.0, 4.0]}  # fmt: skip
+    for name, values in expected.items():
+        state = Moments.of(name)
+        state.update(groups, 2, [y, x])
+        assert state.finish(2).to_pylist() == pytest.approx(values)
+
+
+def test_sums_of_doubles() -> None:
+    """The rounded sum, NULL for a group without values."""
+    state = SumDouble()
+    state.update(np.array([0, 0, 1]), 3, [pa.array([0.5, 0.25, None])])
+    state.merge(state, np.array([0, 1, 2]), 3)
+    assert state.finish(3).to_pylist() == [1.5, None, None]
+
+
+@settings(max_examples=20, deadline=None)
+@given(rows_of(st.text("ab", max_size=12), GROUPS))
+def test_compiled_and_plain_kernels_agree(given_rows) -> None:
+    """The kernels answer what their Python text says."""
+    count, batches = given_rows
+    make = lambda: PickedRows.extreme(pa.string(), greatest=True)  # noqa: E731
+    with interpreted():
+        plain = run(make, count, batches, pa.string(), workers=2)
+    assert run(make, count, batches, pa.string(), workers=2) == plain
