@@ -1,0 +1,47 @@
+"""What every builder shares: the text being read, names, lists, and failures that know their place."""
+
+from __future__ import annotations
+
+from lake.errors import SyntaxFailure
+from lake.sql import ast
+
+
+class BaseBuild:
+    """The state of one run of the parser, and the rules of ``terms.lark``.
+
+    text   the whole text
+    start  and ``end``: the 0-based characters of the rule at hand; the parser sets them, and gives the node that a builder
+           answers their span
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.start = 0
+        self.end = 0
+        self.question_marks = 0
+        self.grouped_nodes: dict[int, ast.Node] = {}
+        self.into: list[tuple[ast.Select, ast.Name]] = []
+
+    def words(self) -> str:
+        """The text of the rule at hand."""
+        return self.text[self.start : self.end]
+
+    def failure(self, message: str) -> SyntaxFailure:
+        """42601 at the rule at hand, for what the grammar cannot say."""
+        return SyntaxFailure(message, position=self.start + 1)
+
+    def nothing(self) -> None:
+        """An optional part that is not there."""
+        return None
+
+    def path(self, name: str) -> ast.Name:
+        """``a``."""
+        return ast.Name((name,))
+
+    def longer_path(self, path: ast.Name, label: str) -> ast.Name:
+        """``a.b``."""
+        return ast.Name((*path.parts, label))
+
+    def names(self, *names: str) -> tuple[str, ...]:
+        """``a, b, c``."""
+        return names

@@ -1,0 +1,179 @@
+"""Builders of ``table.lark``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from lake.errors import FeatureNotSupported
+from lake.sql import ast
+from lake.sql.build.base import BaseBuild
+
+Value = str | int | float | bool | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """``CREATE OR REPLACE TEMPORARY TABLE t``."""
+
+    name: ast.Name
+    if_taken: ast.IfTaken
+    temporary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One constraint of a column: changes to its definition, and a CHECK where it is one."""
+
+    changes: dict[str, Any]
+    check: tuple[str | None, ast.Expr, str] | None = None
+
+
+class TableBuild(BaseBuild):
+    """Statements that make and drop tables, views and schemas."""
+
+    # --- CREATE TABLE ---
+
+    def create_table_head(self, *parts: Any) -> Head:
+        """``CREATE OR REPLACE TABLE IF NOT EXISTS t``."""
+        or_replace, temporary, if_not_exists, name = parts
+        return Head(name, self._if_taken(or_replace, if_not_exists), temporary is not None)
+
+    def create_table(self, head: Head, *parts: Any) -> ast.Statement:
+        """``CREATE TABLE t (..) WITH (..)``."""
+        *elements, options = parts
+        return self._table(head, elements, options)
+
+    def create_table_as(self, head: Head, options: Any, query: ast.Query, with_data: str | None) -> ast.Statement:
+        """``CREATE TABLE t AS SELECT ..``."""
+        return self._table(head, [], options, query=query, with_data=with_data != "with no data")
+
+    def create_table_columns_as(self, head: Head, *parts: Any) -> ast.Statement:
+        """``CREATE TABLE t (a INT) AS SELECT ..``."""
+        *elements, options, query, with_data = parts
+        return self._table(head, elements, options, query=query, with_data=with_data != "with no data")
+
+    def create_table_like(self, head: Head, like: ast.Name) -> ast.Statement:
+        """``CREATE TABLE t LIKE s``."""
+        return self._table(head, [], None, like=like)
+
+    def _table(self, head: Head, elements: list[ast.Node], options: Any, **rest: Any) -> ast.Statement:
+        columns = tuple(element for element in elements if isinstance(element, ast.ColumnDefinition))
+        constraints = tuple(element for element in elements if isinstance(element, ast.TableConstraint))
+        return ast.CreateTable(
+            head.name, columns, constraints, options or (), if_taken=head.if_taken, temporary=head.temporary, **rest
+        )
+
+    def _if_taken(self, or_replace: object, if_not_exists: object) -> ast.IfTaken:
+        if or_replace and if_not_exists:
+            raise self.failure("OR REPLACE and IF NOT EXISTS do not go together")
+        if or_replace:
+            return ast.IfTaken.REPLACE
+        return ast.IfTaken.KEEP if if_not_exists else ast.IfTaken.FAIL
+
+    # --- columns and constraints ---
+
+    def column_definition(self, name: str, type_name: ast.TypeName, *constraints: Constraint) -> ast.ColumnDefinition:
+        """``a INT NOT NULL DEFAULT 1``."""
+        changes: dict[str, Any] = {}
+        for constraint in constraints:
+            for key, value in constraint.changes.items():
+                if changes.get(key, value) != value or (key == "default" and key in changes):
+                    raise self.failure(f'conflicting constraints for column "{name}"')
+            changes.update(constraint.changes)
+        checks = tuple(constraint.check for constraint in constraints if constraint.check)
+        return ast.ColumnDefinition(name, type_name, checks=checks, **changes)
+
+    def not_null(self) -> Constraint:
+        """``NOT NULL``."""
+        return Constraint({"not_null": True})
+
+    def nullable(self) -> Constraint:
+        """``NULL``."""
+        return Constraint({"not_null": False})
+
+    def column_default(self, spoken: tuple[ast.Expr, str]) -> Constraint:
+        """``DEFAULT a``."""
+        expr, text = spoken
+        return Constraint({"default": expr, "default_text": text})
+
+    def column_check(self, spoken: tuple[ast.Expr, str]) -> Constraint:
+        """``CHECK (a > 0)``."""
+        return self.named_column_check(None, spoken)
+
+    def named_column_check(self, name: str | None, spoken: tuple[ast.Expr, str]) -> Constraint:
+        """``CONSTRAINT c CHECK (a > 0)``."""
+        expr, text = spoken
+        return Constraint({}, (name, expr, text))
+
+    def column_primary_key(self) -> Constraint:
+        """``PRIMARY KEY``."""
+        return Constraint({"primary_key": True})
+
+    def column_unique(self) -> Constraint:
+        """``UNIQUE``."""
+        return Constraint({"unique": True})
+
+    def primary_key(self, columns: tuple[str, ...]) -> ast.TableConstraint:
+        """``PRIMARY KEY (a, b)``."""
+        return ast.TableConstraint("primary key", columns=columns)
+
+    def unique(self, columns: tuple[str, ...]) -> ast.TableConstraint:
+        """``UNIQUE (a, b)``."""
+        return ast.TableConstraint("unique", columns=columns)
+
+    def check(self, spoken: tuple[ast.Expr, str]) -> ast.TableConstraint:
+        """``CHECK (a > b)``."""
+        expr, text = spoken
+        return ast.TableConstraint("check", condition=expr, condition_text=text)
+
+    def named_constraint(self, name: str, constraint: ast.TableConstraint) -> ast.TableConstraint:
+        """``CONSTRAINT c UNIQUE (a)``."""
+        return replace(constraint, name=name, span=None)
+
+    # --- options ---
+
+    def table_options(self, *options: ast.Option) -> tuple[ast.Option, ...]:
+        """``WITH (a = 1, b = 'x')``."""
+        return options
+
+    def option(self, name: str, value: Value | Decimal) -> ast.Option:
+        """``a = 1``."""
+        match value:
+            case Decimal():
+                return ast.Option(name, float(value))
+            case "true" | "false":
+                return ast.Option(name, value == "true")
+            case _:
+                return ast.Option(name, value)
+
+    def list_option(self, name: str, *words: str) -> ast.Option:
+        """``a = (x, y)``."""
+        return ast.Option(name, words)
+
+    def option_name(self, *labels: str) -> str:
+        """``a.b``."""
+        return ".".join(labels)
+
+    def negative_number(self, value: int | Decimal) -> int | Decimal:
+        """``-1``."""
+        return -value
+
+    # --- views, schemas, DROP ---
+
+    def create_view(self, *parts: Any) -> ast.Statement:
+        """``CREATE VIEW v (a, b) AS SELECT ..``."""
+        or_replace, temporary, if_not_exists, name, columns, (query, text) = parts
+        if temporary:
+            raise FeatureNotSupported("temporary views are not supported", position=self.start + 1)
+        return ast.CreateView(name, columns or (), query, text, self._if_taken(or_replace, if_not_exists))
+
+    def create_schema(self, if_not_exists: str | None, name: str) -> ast.Statement:
+        """``CREATE SCHEMA s``."""
+        return ast.CreateSchema(name, self._if_taken(None, if_not_exists))
+
+    def drop(self, kind: str, if_exists: str | None, *parts: Any) -> ast.Statement:
+        """``DROP TABLE IF EXISTS a, b CASCADE``."""
+        *names, behaviour = parts
+        return ast.Drop(kind, tuple(names), if_exists is not None, behaviour == "cascade")

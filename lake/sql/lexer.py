@@ -1,0 +1,203 @@
+"""Text to tokens.
+
+A word that the grammar knows is left undecided (kind ``WORD``): whether it is a keyword, the beginning of a keyword of
+several words, or a name is for the parser to say, which knows what it can use. Everything else is decided here.
+
+Source: PostgreSQL documentation, 4.1 Lexical Structure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Set
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from lake.errors import SyntaxFailure
+
+WORD = "word"
+END = "$END"
+
+_TOKEN = re.compile(
+    r"""(?:\s++|--[^\n]*+)*+(?:
+      (?P<escaped>[eE]'(?:[^'\\]|\\.|'')*+')
+    | (?P<bytes>[xX]'[^']*+')
+    | (?P<word>[^\W\d][\w$]*+)
+    | (?P<number>0[xX][0-9a-fA-F](?:_?[0-9a-fA-F])*+
+               | (?:\d(?:_?\d)*+(?:\.(?:\d(?:_?\d)*+)?+)?+|\.\d(?:_?\d)*+)(?:[eE][+-]?\d++)?+)
+    | (?P<string>'(?:[^']|'')*+')
+    | (?P<quoted>"(?:[^"]|"")++")
+    | (?P<dollar>\$(?P<tag>(?:[^\W\d]\w*+)?+)\$(?P<inside>.*?)\$(?P=tag)\$)
+    | (?P<parameter>\$\w++)
+    | (?P<comment>/\*)
+    | (?P<operator>->>?|\#>>?|<=>|<->|<@|<<|<=|<>|@>|>>|>=|=>|==|=|::|:=|:|//|/|\*\*|\*|!~~\*|!~~|!~\*|!~|!=|~~\*|~~|~\*|~
+                 |\|\||\||&&|&|\^@|\^|\?\||\?&|\?|[-+%\#<>@(),;.\[\]{}])
+    | (?P<end>\Z)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|(.))|''", re.DOTALL)
+_ESCAPED_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+@dataclass(slots=True)
+class Tokens:
+    """The tokens of a text, as columns; the last one is ``END``.
+
+    kinds   the grammar's terminal, or WORD
+    values  what the token says: a WORD in capitals, a name folded, a string without quotes, a number
+    starts  and ``ends``: its 0-based characters in the text
+    """
+
+    kinds: list[str] = field(default_factory=list)
+    values: list[object] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+
+    def add(self, kind: str, value: object, start: int, end: int) -> None:
+        """Appends one token."""
+        self.kinds.append(kind)
+        self.values.append(value)
+        self.starts.append(start)
+        self.ends.append(end)
+
+
+def tokenize(text: str, words: Set[str], signs: dict[str, str]) -> Tokens:
+    """The tokens of ``text``.
+
+    words  every word that is part of a keyword, in capitals
+    signs  operators and brackets that the grammar names, to their terminals; any other operator is an OPERATOR
+    42601  a string, name or comment that does not end, or a character that begins nothing
+    """
+    tokens = Tokens()
+    match, position = _TOKEN.match, 0
+    while True:
+        found = match(text, position)
+        if found is None:
+            raise _no_token(text, _skip_blanks(text, position))
+        kind, position = found.lastgroup or "", found.end()
+        # The dollar group holds named groups of its own.
+        if kind in ("tag", "inside"):
+            kind = "dollar"
+        start = found.start(kind)
+        value = found.group(kind)
+        if kind == "word":
+            upper = value.upper()
+            if upper in words:
+                tokens.add(WORD, upper, start, position)
+            else:
+                tokens.add("IDENT", value.lower(), start, position)
+        elif kind == "operator":
+            tokens.add(signs.get(value, "OPERATOR"), value, start, position)
+        elif kind == "comment":
+            position = _comment_end(text, start)
+        elif kind == "end":
+            tokens.add(END, "", len(text), len(text))
+            return tokens
+        else:
+            if kind == "dollar":
+                value = found.group("inside")
+            terminal, content = _LITERALS[kind](value, start)
+            tokens.add(terminal, content, start, position)
+            if kind == "number" and text[position : position + 1].isalpha():
+                raise _failure("trailing junk after numeric literal", text, start, position + 1)
+
+
+def _number(value: str, start: int) -> tuple[str, object]:
+    digits = value.replace("_", "")
+    if digits[:2] in ("0x", "0X"):
+        return "INTEGER", int(digits, 16)
+    if "e" in digits or "E" in digits:
+        return "FLOAT", float(digits)
+    if "." in digits:
+        return "DECIMAL", Decimal(digits)
+    return "INTEGER", int(Decimal(digits))
+
+
+def _bytes(value: str, start: int) -> tuple[str, object]:
+    try:
+        return "BYTES", bytes.fromhex(value[2:-1])
+    except ValueError as error:
+        raise SyntaxFailure(f"invalid hexadecimal data: {value}", position=start + 1) from error
+
+
+def _escaped(value: str, start: int) -> tuple[str, object]:
+    return "STRING", _ESCAPE.sub(_unescape, value[2:-1])
+
+
+def _unescape(found: re.Match[str]) -> str:
+    if found.group() == "''":
+        return "'"
+    byte, short, long, octal, letter = found.groups()
+    if byte or short or long:
+        return chr(int(byte or short or long, 16))
+    if octal:
+        return chr(int(octal, 8))
+    return _ESCAPED_LETTERS.get(letter, letter)
+
+
+_LITERALS: dict[str, Callable[[str, int], tuple[str, object]]] = {
+    "number": _number,
+    "bytes": _bytes,
+    "escaped": _escaped,
+    "string": lambda value, start: ("STRING", value[1:-1].replace("''", "'")),
+    "quoted": lambda value, start: ("IDENT", value[1:-1].replace('""', '"')),
+    "dollar": lambda value, start: ("STRING", value),
+    "parameter": lambda value, start: ("PARAMETER", value[1:]),
+}
+
+
+def _comment_end(text: str, start: int) -> int:
+    """The character after a block comment, which may hold others."""
+    depth, position = 0, start
+    while True:
+        edge = _COMMENT_EDGE.search(text, position)
+        if edge is None:
+            raise _failure("unterminated /* comment", text, start, start + 2)
+        depth += 1 if edge.group() == "/*" else -1
+        position = edge.end()
+        if depth == 0:
+            return position
+
+
+def _skip_blanks(text: str, position: int) -> int:
+    blanks = re.compile(r"(?:\s++|--[^\n]*+)*+").match(text, position)
+    assert blanks is not None
+    return blanks.end()
+
+
+def _no_token(text: str, start: int) -> SyntaxFailure:
+    begins = text[start : start + 2]
+    if begins[0] == "'" or begins in ("e'", "E'", "x'", "X'"):
+        return _failure("unterminated quoted string", text, start, len(text))
+    if begins == '""':
+        return _failure("zero-length delimited identifier", text, start, start + 2)
+    if begins[0] == '"':
+        return _failure("unterminated quoted identifier", text, start, len(text))
+    if begins[0] == "$":
+        return _failure("unterminated dollar-quoted string", text, start, len(text))
+    return _failure("syntax error", text, start, start + 1)
+
+
+def _failure(message: str, text: str, start: int, end: int) -> SyntaxFailure:
+    near = text[start : min(end, start + 40)]
+    return SyntaxFailure(f'{message} at or near "{near}"', detail=point_at(text, start), position=start + 1)
+
+
+def point_at(text: str, position: int) -> str:
+    """Where a 0-based character stands: line and column, and the line with a caret under the character.
+
+    >>> print(point_at("SELECT FORM t", 7))
+    line 1, column 8
+    SELECT FORM t
+           ^
+    """
+    line_start = text.rfind("\n", 0, position) + 1
+    line_end = text.find("\n", position)
+    line = text[line_start : len(text) if line_end < 0 else line_end]
+    column = position - line_start
+    shown_from = max(0, column - 60)
+    shown = line[shown_from : shown_from + 120].expandtabs(1)
+    place = f"line {text.count(chr(10), 0, position) + 1}, column {column + 1}"
+    return f"{place}\n{shown}\n{' ' * (column - shown_from)}^"

@@ -1,0 +1,312 @@
+"""Text to syntax tree: runs the grammar's tables over the tokens, and turns a failure into 42601 with a caret.
+
+The builder of a rule (``lake.sql.build``) is called as soon as the rule is complete, so there is no tree but the AST. The
+parser also says what a word is. A keyword that is not reserved, or one of several words, is taken as such only when the
+automaton can really go on with it; else the word is a name. That is exact where a contextual lexer, which sees one state
+and its merged lookaheads, can only guess.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lake.errors import FeatureNotSupported, LakeError, ProgramLimitExceeded, StatementTooComplex, SyntaxFailure
+from lake.sql import ast
+from lake.sql.build import Build
+from lake.sql.lexer import END, WORD, Tokens, point_at, tokenize
+from lake.sql.tables import GATHER, PASS, Tables, load_tables
+
+# Characters of one script; a bulk load of this size belongs in a file.
+TEXT_MAX = 64 * 1024 * 1024
+
+# Levels of the tree. Every pass over a tree recurses, up to about ten Python frames for a level.
+DEPTH_MAX = 1_000
+sys.setrecursionlimit(max(sys.getrecursionlimit(), 20 * DEPTH_MAX))
+
+# Keywords listed in an error.
+EXPECTED_MAX = 8
+
+# Statements of the dialect that have no grammar.
+UNBUILT = frozenset(
+    ("ALTER", "ATTACH", "CALL", "COMMENT", "COPY", "DECLARE", "DELETE", "DETACH", "DO", "EXECUTE", "GRANT", "MERGE", "PREPARE")
+    + ("RESTORE", "REVOKE", "UNDROP", "UPDATE")
+)
+
+_KIND_NAMES = {
+    "IDENT": "a name",
+    "STRING": "a text",
+    "INTEGER": "a number",
+    "DECIMAL": "a number",
+    "FLOAT": "a number",
+    "PARAMETER": "a parameter",
+    "OPERATOR": "an operator",
+    END: "the end",
+}
+
+_loading = threading.Lock()
+_loaded: list[_Machine] = []
+
+
+def parse(text: str) -> list[ast.Statement]:
+    """The statements of a script, each with its ``span`` in ``text``.
+
+    42601  the text is not a script of statements; the detail shows where and what could stand there
+    54000  the text is longer than TEXT_MAX
+    54001  an expression or query nested deeper than DEPTH_MAX
+    """
+    statements = _run(text, "script")
+    assert isinstance(statements, list)
+    return statements
+
+
+def parse_expression(text: str) -> ast.Expr:
+    """A text that is one expression, such as a column's stored DEFAULT."""
+    expr = _run(text, "lone_expression")
+    assert isinstance(expr, ast.Expr)
+    return expr
+
+
+def parse_type(text: str) -> ast.TypeName:
+    """A text that is one type, such as ``decimal(15, 2)[]``."""
+    name = _run(text, "lone_type")
+    assert isinstance(name, ast.TypeName)
+    return name
+
+
+def keywords() -> frozenset[str]:
+    """Every word of the grammar in capitals, for completion."""
+    return _machine().known
+
+
+def reserved_words() -> frozenset[str]:
+    """The words, in capitals, that are names only in quotes."""
+    return _machine().tables.reserved
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """The tables with the builders looked up.
+
+    rules  for each rule: origin, size, picks as in Tables, builder (None to pass or gather), whether all values are
+           taken as they stand, whether it gathers
+    """
+
+    tables: Tables
+    rules: list[tuple[str, int, tuple[tuple[int, bool], ...], Callable[..., object] | None, bool, bool]]
+    known: frozenset[str]
+
+
+def _machine() -> _Machine:
+    if not _loaded:
+        with _loading:
+            if not _loaded:
+                tables = load_tables()
+                _loaded.append(_Machine(tables, [_ready(*rule) for rule in tables.rules], tables.known_words()))
+    return _loaded[0]
+
+
+def _ready(
+    origin: str, size: int, action: str, picks: tuple[tuple[int, bool], ...]
+) -> tuple[str, int, tuple[tuple[int, bool], ...], Callable[..., object] | None, bool, bool]:
+    builder = None if action in (PASS, GATHER) else getattr(Build, action)
+    return origin, size, picks, builder, picks == tuple((index, False) for index in range(size)), action == GATHER
+
+
+def _run(text: str, start: str) -> object:
+    if len(text) > TEXT_MAX:
+        raise ProgramLimitExceeded(f"statement of {len(text)} characters is longer than {TEXT_MAX}")
+    machine = _machine()
+    tokens = tokenize(text, machine.known, machine.tables.signs)
+    return _Run(machine, text, tokens).parse(start)
+
+
+class _Run:
+    """One run of the automaton over one text."""
+
+    def __init__(self, machine: _Machine, text: str, tokens: Tokens) -> None:
+        self.machine = machine
+        self.tables = machine.tables
+        self.text = text
+        self.tokens = tokens
+        self.build = Build(text)
+        self.stack: list[int] = []
+        self.values: list[object] = []
+        self.starts: list[int] = []
+        self.depths: list[int] = []
+
+    def parse(self, start: str) -> object:
+        """What the start rule's builder answers."""
+        first, last = self.tables.starts[start]
+        states, tokens, stack = self.tables.states, self.tokens, self.stack
+        stack.append(first)
+        index = 0
+        while True:
+            kind, value, taken = tokens.kinds[index], tokens.values[index], 1
+            if kind == WORD:
+                kind, value, taken = self._decide(index)
+            action = states[stack[-1]].get(kind)
+            before = stack.copy() if action is None else None
+            while action is not None and action < 0:
+                self._reduce(~action, index)
+                if kind == END and stack[-1] == last:
+                    return self.values[-1]
+                action = states[stack[-1]].get(kind)
+            if action is None:
+                raise self._failure(index, before)
+            stack.append(action)
+            self.values.append(value)
+            self.starts.append(tokens.starts[index])
+            self.depths.append(0)
+            index += taken
+
+    def _reduce(self, number: int, index: int) -> None:
+        """Replaces the symbols of a rule's right side by the value its builder makes of them."""
+        origin, size, picks, builder, takes_all, gathers = self.machine.rules[number]
+        stack, values, starts, depths = self.stack, self.values, self.starts, self.depths
+        if builder is None and size == 1 and not gathers:
+            stack.pop()
+            stack.append(self.tables.states[stack[-1]][origin])
+            return
+        if size:
+            children: list[object] = values[-size:]
+            depth = max(depths[-size:])
+            begin = starts[-size]
+            del stack[-size:], values[-size:], starts[-size:], depths[-size:]
+        else:
+            children, depth, begin = [], 0, self.tokens.starts[index]
+        if not takes_all:
+            children = _pick(children, picks)
+        result: object
+        if builder is not None:
+            build = self.build
+            build.start, build.end = begin, self.tokens.ends[index - 1] if size else begin
+            result = builder(build, *children)
+            if isinstance(result, ast.Node) and result.span is None:
+                object.__setattr__(result, "span", ast.Span(build.start, build.end))
+                depth += 1
+                if depth > DEPTH_MAX:
+                    raise StatementTooComplex(f"statement nested deeper than {DEPTH_MAX} levels", position=begin + 1)
+        else:
+            result = children if gathers else children[0]
+        stack.append(self.tables.states[stack[-1]][origin])
+        values.append(result)
+        starts.append(begin)
+        depths.append(depth)
+
+    def _decide(self, index: int) -> tuple[str, object, int]:
+        """What the word at ``index`` is: terminal, value, and how many words it takes."""
+        tables, row = self.tables, self.tables.states[self.stack[-1]]
+        word = self.tokens.values[index]
+        assert isinstance(word, str)
+        for parts, terminal in tables.phrases.get(word, ()):
+            if terminal in row and self._follows(parts, index) and self._can_take(terminal):
+                return terminal, " ".join(parts).lower(), len(parts)
+        keyword = tables.words.get(word)
+        if word in tables.reserved:
+            return keyword or "", word.lower(), 1
+        if keyword is not None and keyword in row and self._can_take(keyword):
+            return keyword, word.lower(), 1
+        return "IDENT", word.lower(), 1
+
+    def _follows(self, parts: tuple[str, ...], index: int) -> bool:
+        """Whether the tokens from ``index`` are these words."""
+        kinds, values = self.tokens.kinds, self.tokens.values
+        for place, part in enumerate(parts, index):
+            if place >= len(values) or values[place] != part or kinds[place] not in (WORD, self.tables.signs.get(part)):
+                return False
+        return True
+
+    def _can_take(self, terminal: str) -> bool:
+        """Whether the automaton shifts ``terminal`` in the end, after the reductions it asks for."""
+        return _can_shift(self.tables, self.stack, terminal)
+
+    def _failure(self, index: int, before: list[int] | None) -> LakeError:
+        """The error of the token at ``index``."""
+        tokens, text = self.tokens, self.text
+        word, start = tokens.values[index], tokens.starts[index]
+        first = _statement_start(tokens, index)
+        if index == first and word in UNBUILT:
+            return FeatureNotSupported(f"{word} is not supported", position=start + 1)
+        expected = self._expected(before or self._stack_before(index))
+        near = text[start : tokens.ends[index]]
+        message = f'syntax error at or near "{near}"' if near else "syntax error at end of input"
+        detail = point_at(text, start)
+        if expected:
+            detail += f"\nexpected {_enumerate(expected)}"
+        return SyntaxFailure(message, detail=detail, hint=self._near_keyword(index), position=start + 1)
+
+    def _stack_before(self, index: int) -> list[int]:
+        """The stack as it was before the token at ``index`` asked for any reduction."""
+        return self.stack
+
+    def _expected(self, stack: list[int]) -> list[str]:
+        """What could stand after ``stack``: names and values first, then keywords."""
+        tables = self.tables
+        kinds, words = list[str](), list[str]()
+        for terminal in tables.states[stack[-1]]:
+            spelling = tables.spelling(terminal)
+            if spelling is None and terminal not in _KIND_NAMES or not _can_shift(tables, stack, terminal):
+                continue
+            if spelling is None:
+                kinds.append(_KIND_NAMES[terminal])
+            else:
+                words.append(spelling if spelling[0].isalpha() else f'"{spelling}"')
+        found = list(dict.fromkeys(kinds))
+        words.sort(key=lambda word: (word[0] == '"', word in tables.reserved, word))
+        return found + words
+
+    def _near_keyword(self, index: int) -> str | None:
+        """A hint where a keyword was mistyped."""
+        return None
+
+
+def _statement_start(tokens: Tokens, index: int) -> int:
+    """The index of the first token of the statement that the token at ``index`` is in."""
+    while index and tokens.kinds[index - 1] != "SEMICOLON":
+        index -= 1
+    return index
+
+
+def _enumerate(words: list[str]) -> str:
+    shown = words[:EXPECTED_MAX]
+    return ", ".join(shown) + (", ..." if len(words) > len(shown) else "")
+
+
+def _pick(children: list[object], picks: tuple[tuple[int, bool], ...]) -> list[object]:
+    """The values a rule takes; the first gathered list is taken over, which keeps long lists linear."""
+    taken: list[object] = []
+    for index, is_gathered in picks:
+        if not is_gathered:
+            taken.append(None if index < 0 else children[index])
+        elif taken:
+            taken += children[index]  # type: ignore[operator]
+        else:
+            taken = children[index]  # type: ignore[assignment]
+    return taken
+
+
+def _can_shift(tables: Tables, stack: list[int], terminal: str) -> bool:
+    """Whether ``terminal`` is shifted from ``stack`` after all reductions; the stack is left as it is."""
+    states, rules = tables.states, tables.rules
+    depth, pushed = len(stack), list[int]()
+    while True:
+        state = pushed[-1] if pushed else stack[depth - 1]
+        action = states[state].get(terminal)
+        if action is None:
+            return False
+        if action >= 0:
+            return True
+        origin, size = rules[~action][:2]
+        kept = len(pushed) - size
+        if kept >= 0:
+            del pushed[kept:]
+        else:
+            pushed.clear()
+            depth += kept
+        pushed.append(states[pushed[-1] if pushed else stack[depth - 1]][origin])
+        if terminal == END and any(pushed[-1] == last for _, last in tables.starts.values()):
+            return True
