@@ -9,7 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from lake.types import Decimal, List, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +48,62 @@ class RowSource(Protocol):
     def parts(self, columns: Sequence[str], predicates: Sequence[Predicate]) -> Sequence[Part]:
         """The parts that may hold rows for which all predicates are true; no columns asks for row counts alone."""
         ...
+
+
+def answer_array(array: pa.Array, type: Type) -> pa.Array:
+    """``array`` in ``type.arrow``: decimals are decimals again and dictionary-coded text is text."""
+    wanted = type.arrow
+    if array.type.equals(wanted):
+        return array
+    if pa.types.is_dictionary(array.type):
+        return answer_array(array.dictionary_decode(), type)
+    if isinstance(type, Decimal) and pa.types.is_int64(array.type):
+        return _widen(array, type)
+    if isinstance(type, List):
+        if array.offset:
+            array = array.take(_all(array))
+        values = answer_array(array.values, type.of)
+        return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null() if array.null_count else None)
+    return array.cast(wanted)
+
+
+def physical_array(array: pa.Array, type: Type) -> pa.Array:
+    """``array``, of any Arrow type that holds values of ``type``, in ``type.physical``; dictionary-coded text stays."""
+    wanted = type.physical
+    if array.type.equals(wanted) or (pa.types.is_dictionary(array.type) and array.type.value_type.equals(wanted)):
+        return array
+    if pa.types.is_dictionary(array.type):
+        return physical_array(array.dictionary_decode(), type)
+    if isinstance(type, Decimal) and type.is_short and pa.types.is_decimal(array.type):
+        return _narrow(array, type)
+    if isinstance(type, List):
+        flat = array.cast(pa.list_(array.type.value_type)) if not pa.types.is_list(array.type) else array
+        if flat.offset:
+            flat = flat.take(_all(flat))
+        values = physical_array(flat.values, type.of)
+        return pa.ListArray.from_arrays(flat.offsets, values, mask=flat.is_null() if flat.null_count else None)
+    return array.cast(wanted)
+
+
+def _all(array: pa.Array) -> pa.Array:
+    return pa.array(range(len(array)), pa.int64())
+
+
+def _widen(array: pa.Array, type: Decimal) -> pa.Array:
+    """Scaled int64 to decimal128: the two's complement is extended by a word of signs."""
+    values = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array)]
+    words = np.empty((len(array), 2), np.int64)
+    words[:, 0] = values
+    words[:, 1] = values >> 63
+    valid = None if array.null_count == 0 else pc.is_valid(array).buffers()[1]
+    return pa.Array.from_buffers(type.arrow, len(array), [valid, pa.py_buffer(words)])
+
+
+def _narrow(array: pa.Array, type: Decimal) -> pa.Array:
+    """Decimals of any width to scaled int64: the low word, once the scale is ``type``'s."""
+    if array.type.scale != type.scale or array.type.bit_width not in (64, 128):
+        array = array.cast(type.arrow)
+    step = array.type.bit_width // 64
+    words = np.frombuffer(array.buffers()[1], np.int64)[array.offset * step : (array.offset + len(array)) * step : step]
+    valid = None if array.null_count == 0 else pc.is_valid(array).buffers()[1]
+    return pa.Array.from_buffers(pa.int64(), len(array), [valid, pa.py_buffer(np.ascontiguousarray(words))])

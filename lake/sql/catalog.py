@@ -98,7 +98,8 @@ class Settings:
     now         microseconds since 1970 at the statement's start
     dialect     ``postgres`` or ``spark``
     time_zone   IANA name that zoneless casts to TIMESTAMPTZ use
-    user, database, schema, version, session    what the functions of those names answer
+    local_files whether files of this machine may be read
+    user, database, schema, session    what the functions of those names answer
     """
 
     now: int
@@ -107,4 +108,5 @@ class Settings:
     user: str = "admin"
     database: str = "lake"
     schema: str = "public"
+    local_files: bool = False
     session: Mapping[str, str] = field(default_factory=dict)

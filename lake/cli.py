@@ -1,0 +1,165 @@
+"""The program: ``lake serve``, ``lake sql``, and the shell.
+
+    lake serve ./demo                      serve a folder, made if it is not there
+    lake sql ./demo "SELECT 1"             one statement or script; -f FILE reads it from a file
+    lake sql --url http://HOST:PORT "..."  the same on a node
+    lake [LAKE]                            the shell
+
+Exit status: 0 done, 1 a statement failed (its error is on standard error), 2 the command line is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from lake import __version__
+from lake.errors import LakeError
+
+if TYPE_CHECKING:
+    from lake.client import Answer, Connection
+
+COMMANDS: Final = ("serve", "sql", "shell")
+FORMATS: Final = ("table", "json", "ndjson", "csv", "tsv", "arrow", "parquet")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the program and answers its exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or (arguments[0] not in COMMANDS and arguments[0] not in ("-h", "--help", "--version")):
+        arguments.insert(0, "shell")
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except LakeError as error:
+        return _fail(error)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    from lake.config import flags
+
+    parser = argparse.ArgumentParser("lake", description="A database made of a folder.")
+    parser.add_argument("--version", action="version", version=f"lake {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="serve | sql | shell")
+
+    serve = commands.add_parser("serve", help="serve a lake over HTTP", description="Serves a lake until it is stopped.")
+    serve.add_argument("path", nargs="?", metavar="LAKE", help="a folder, made if it is not there")
+    for row in flags():
+        if row.name not in ("url", "job"):
+            help_text = row.doc if row.used else f"{row.doc} (not used yet)"
+            names = [f"--{row.flag}", *(f"--{alias}" for alias in row.aliases)]
+            if row.kind is bool:
+                serve.add_argument(*names, dest=row.name, action="store_const", const="on", help=help_text)
+            else:
+                serve.add_argument(*names, dest=row.name, metavar=row.unit or row.name.upper(), help=help_text)
+    serve.set_defaults(run=_serve)
+
+    sql = commands.add_parser("sql", help="run SQL", description="Runs statements; a query prints its rows.")
+    sql.add_argument("words", nargs="*", metavar="LAKE SQL", help="the lake (not with --url) and the statements")
+    sql.add_argument("-f", "--file", help="read the statements from a file; - is standard input")
+    _add_where(sql)
+    sql.add_argument("--format", choices=FORMATS, default="table", help="how a query's rows are written")
+    sql.set_defaults(run=_sql)
+
+    shell = commands.add_parser("shell", help="the interactive shell (the default)")
+    shell.add_argument("path", nargs="?", metavar="LAKE", default=None)
+    _add_where(shell)
+    shell.set_defaults(run=_shell)
+    return parser
+
+
+def _add_where(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--url", help="address of a node, in place of a lake")
+    parser.add_argument("--dir", help="the lake, in place of the first word")
+    parser.add_argument("--token", help="token for the node; LAKE_TOKEN where it is not given")
+
+
+def _serve(options: argparse.Namespace) -> int:
+    import asyncio
+
+    from lake.config import SETTINGS, load
+    from lake.doors.http.app import make_app
+    from lake.net.lifecycle import serve
+
+    given = {row.name: getattr(options, row.name, None) for row in SETTINGS if row.flag}
+    if options.path is not None:
+        given["lake"] = options.path
+    if not given.get("lake"):
+        print("lake serve needs a folder: lake serve ./demo", file=sys.stderr)
+        return 2
+    asyncio.run(serve(load(options=given), make_app, lambda text: print(text, flush=True)))
+    return 0
+
+
+def _sql(options: argparse.Namespace) -> int:
+    from lake.config import load
+
+    words = list(options.words)
+    where = options.url or options.dir
+    if where is None:
+        if not words:
+            print('lake sql needs a lake: lake sql ./demo "SELECT 1"', file=sys.stderr)
+            return 2
+        where = words.pop(0)
+    if options.file is not None:
+        text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
+    elif words:
+        text = " ".join(words)
+    else:
+        print("lake sql needs statements, or -f FILE", file=sys.stderr)
+        return 2
+    with _connect(where, is_url=options.url is not None, token=options.token) as db:
+        _write(db.sql(text, job=load().job), options.format)
+    return 0
+
+
+def _shell(options: argparse.Namespace) -> int:
+    from lake.shell import run_shell
+
+    where = options.url or options.dir or options.path or "./lake"
+    with _connect(where, is_url=options.url is not None, token=options.token) as db:
+        return run_shell(db, where)
+
+
+def _connect(where: str, *, is_url: bool, token: str | None) -> Connection:
+    from lake.config import load
+
+    if is_url:
+        from lake.client import HttpConnection
+
+        config = load()
+        return HttpConnection(where, token=token or config.token or config.admin_token, owner_key=config.owner_key)
+    from lake.embedded import open_lake
+
+    return open_lake(where, {"token": token} if token else {})
+
+
+def _write(answer: Answer, format: str) -> None:
+    """Prints an answer: rows in the format asked for, an outcome as JSON."""
+    from lake.doors.http import encode
+
+    for notice in answer.notices:
+        print(notice, file=sys.stderr)
+    if answer.outcome is not None or format == "table":
+        print(answer)
+        return
+    result = answer.result()
+    if format == "json":
+        sys.stdout.buffer.write(encode.json_rows(result) + b"\n")
+    else:
+        for chunk in encode.STREAMS[format](result):
+            sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()
+
+
+def _fail(error: LakeError) -> int:
+    print(f"error: {error} ({error.sqlstate})", file=sys.stderr)
+    return 1

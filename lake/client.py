@@ -1,0 +1,281 @@
+"""A connection to a lake, and the HTTP one: what ``lake.connect``, the program and the shell talk through.
+
+    connect("http://127.0.0.1:8080").sql("SELECT 1 AS one").rows()      [(1,)]
+
+Answers travel as Arrow streams; errors come back as the same LakeError classes that the node raised.
+"""
+
+from __future__ import annotations
+
+import datetime
+import http.client
+import json
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+from lake.errors import ERRORS, InvalidParameter, IoFailure, LakeError
+from lake.types import Type, from_arrow
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from lake.db.result import Result
+
+ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A statement's answer, whole.
+
+    columns, types  of a query; empty for other statements, which have an ``outcome``
+    tag             the command tag
+    """
+
+    columns: tuple[str, ...]
+    types: tuple[Type, ...]
+    tag: str
+    table: pa.Table
+    outcome: dict[str, Any] | None = None
+    notices: tuple[str, ...] = field(default=())
+
+    def arrow(self) -> pa.Table:
+        """The rows as an Arrow table."""
+        return self.table
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The rows as tuples of Python values."""
+        if not self.columns:
+            return [() for _ in range(self.table.num_rows)]
+        return list(zip(*(column.to_pylist() for column in self.table.columns), strict=True))
+
+    def pandas(self) -> pd.DataFrame:
+        """The rows as a pandas frame; pandas must be installed."""
+        return self.table.to_pandas()
+
+    def polars(self) -> pl.DataFrame:
+        """The rows as a Polars frame; Polars must be installed."""
+        import polars
+
+        frame = polars.from_arrow(self.table)
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def item(self) -> Any:
+        """The one value of an answer of one row and one column.
+
+        22023  an answer of another shape
+        """
+        if self.table.num_rows != 1 or self.table.num_columns != 1:
+            raise InvalidParameter(f"item() of {self.table.num_rows} rows and {self.table.num_columns} columns")
+        return self.table.column(0)[0].as_py()
+
+    def __str__(self) -> str:
+        """The answer as a text table, or the outcome as JSON."""
+        if self.outcome is not None:
+            return json.dumps(self.outcome)
+        from lake.db.values import text_values
+        from lake.doors.http.encode import draw
+
+        columns = [text_values(self.table.column(i), type) for i, type in enumerate(self.types)]
+        return draw(self.columns, self.types, columns, self.table.num_rows).rstrip("\n")
+
+    def result(self) -> Result:
+        """The answer as the engine's own Result, for encoders."""
+        from lake.db.result import Result
+
+        batches = self.table.to_batches()
+        return Result(self.columns, self.types, self.tag, self.outcome, notices=self.notices, source=batches)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """What an append answers. Spec: HTTP, Append answer."""
+
+    seg: int
+    duplicate: bool
+    conflict: bool
+    row: int
+    ms: int
+
+
+class Connection(ABC):
+    """A lake that statements can be sent to; a context manager that closes itself."""
+
+    @abstractmethod
+    def sql(self, text: str, /, *, job: str | None = None, **params: Any) -> Answer:
+        """Runs the statements of ``text``; the last one's answer.
+
+        params  values of ``$name``
+        job     a write retried under the same id is applied once
+        """
+
+    @abstractmethod
+    def append(
+        self,
+        table: str,
+        rows: pa.Table | Iterable[Mapping[str, Any]],
+        *,
+        producer: str | None = None,
+        seq: int | None = None,
+        prev: int | None = None,
+    ) -> Acknowledged:
+        """Appends rows, exactly once for a producer and its seq; durable when it returns."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Lets go of the lake."""
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class HttpConnection(Connection):
+    """A node over HTTP: one kept-alive connection, one request at a time."""
+
+    def __init__(
+        self, url: str, *, token: str | None = None, timeout: float = 300.0, owner_key: str | None = None
+    ) -> None:
+        parts = urlsplit(url if "//" in url else f"http://{url}")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidParameter(f"{url!r} is not an http:// address")
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._http = kind(parts.hostname, parts.port, timeout=timeout)
+        self._base = parts.path.rstrip("/")
+        self._headers = {"x-lake-session": _session_id()}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        if owner_key:
+            self._headers["x-lake-owner"] = owner_key
+        self._lock = threading.Lock()
+        self.url = url
+
+    def sql(self, text: str, /, *, job: str | None = None, **params: Any) -> Answer:
+        """Runs the statements of ``text`` on the node.
+
+        58030  the node cannot be reached, or went away
+        """
+        body = json.dumps({"sql": text, "params": {name: _json_value(value) for name, value in params.items()}})
+        query = {"format": "arrow", **({"job": job} if job else {})}
+        answer, headers = self.request("POST", f"/sql?{urlencode(query)}", body.encode(), "application/json")
+        return _answer(answer, headers)
+
+    def append(
+        self,
+        table: str,
+        rows: pa.Table | Iterable[Mapping[str, Any]],
+        *,
+        producer: str | None = None,
+        seq: int | None = None,
+        prev: int | None = None,
+    ) -> Acknowledged:
+        """Appends rows over HTTP; a table goes as an Arrow stream, mappings as JSON lines."""
+        body, kind = encode_rows(rows)
+        given = {"producer": producer, "seq": seq, "prev": prev}
+        query = urlencode({name: value for name, value in given.items() if value is not None})
+        answer, _ = self.request("POST", f"/append/{quote(table)}?{query}", body, kind)
+        return Acknowledged(**json.loads(answer))
+
+    def request(
+        self, method: str, path: str, body: bytes | None = None, kind: str | None = None
+    ) -> tuple[bytes, http.client.HTTPMessage]:
+        """One request; the body and headers of its answer, or the node's error raised."""
+        headers = {**self._headers, **({"Content-Type": kind} if kind else {})}
+        with self._lock:
+            try:
+                self._http.request(method, self._base + path, body, headers)
+                response = self._http.getresponse()
+                content = response.read()
+            except (OSError, http.client.HTTPException) as error:
+                self._http.close()
+                raise IoFailure(f"no answer from {self.url}: {error or type(error).__name__}") from None
+        if response.status >= 400:
+            raise _error(response, content)
+        return content, response.headers
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._http.close()
+
+
+def encode_rows(rows: pa.Table | Iterable[Mapping[str, Any]]) -> tuple[bytes, str]:
+    """Rows as a body, and its content type."""
+    import pyarrow as pa
+
+    if isinstance(rows, pa.Table):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows)
+        return sink.getvalue().to_pybytes(), ARROW_STREAM
+    lines = (json.dumps(dict(row), default=str) for row in rows)
+    return "".join(line + "\n" for line in lines).encode(), "application/x-ndjson"
+
+
+def _answer(body: bytes, headers: http.client.HTTPMessage) -> Answer:
+    import pyarrow as pa
+
+    tag = headers.get("x-lake-tag", "")
+    notices = tuple(json.loads(headers.get("x-lake-notices", "[]")))
+    if headers.get_content_type() == "application/json":
+        return Answer((), (), tag, pa.table({}), json.loads(body), notices)
+    with pa.ipc.open_stream(body) as reader:
+        table = reader.read_all()
+    types = tuple(from_arrow(kind) for kind in table.schema.types)
+    return Answer(tuple(table.schema.names), types, tag, table, None, notices)
+
+
+def _error(response: http.client.HTTPResponse, content: bytes) -> LakeError:
+    sqlstate = response.headers.get("x-lake-sqlstate", "")
+    text = content.decode("utf-8", "replace").strip() or f"{response.status} {response.reason}"
+    message, detail, hint = _parts(text)
+    position = response.headers.get("x-lake-position")
+    kind = ERRORS.get(sqlstate, LakeError)
+    return kind(message, detail=detail, hint=hint, position=int(position) if position else None)
+
+
+def _parts(text: str) -> tuple[str, str | None, str | None]:
+    """The message, detail and hint of an error's text, as ``str(error)`` puts them together."""
+    body, _, hint = text.partition("\nhint: ")
+    message, _, detail = body.partition("\ndetail: ")
+    return message, detail or None, hint or None
+
+
+def _json_value(value: Any) -> Any:
+    """A parameter as JSON; what JSON has no type for goes as a SQL expression. Spec: HTTP, Query."""
+    match value:
+        case datetime.datetime():
+            kind = "TIMESTAMP" if value.tzinfo is None else "TIMESTAMPTZ"
+            return {"sql": f"{kind} '{value.isoformat(sep=' ')}'"}
+        case datetime.date():
+            return {"sql": f"DATE '{value.isoformat()}'"}
+        case datetime.time():
+            return {"sql": f"TIME '{value.isoformat()}'"}
+        case datetime.timedelta():
+            return {"sql": f"INTERVAL '{value.days} days {value.seconds} seconds {value.microseconds} microseconds'"}
+        case Decimal():
+            return {"sql": f"{value:f}" if value.is_finite() else f"'{value}'::DOUBLE"}
+        case bytes() | bytearray():
+            return {"sql": f"X'{value.hex()}'"}
+        case list() | tuple():
+            return [_json_value(item) for item in value]
+        case _:
+            return value
+
+
+def _session_id() -> str:
+    import secrets
+
+    return secrets.token_hex(16)

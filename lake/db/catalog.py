@@ -1,0 +1,128 @@
+"""What one statement can name: the lake's tables and views at one commit, system tables, files for the owner.
+
+The planner sees it as ``sql.catalog.Catalog``: names, types, statistics. Rows stay behind a RowSource that the engine
+opens. All tables of a statement are read at the commit at which the statement began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lake.db.functions.readers import open_file
+from lake.db.names import qualified
+from lake.db.system import SYSTEM_TABLES
+from lake.errors import FeatureNotSupported, LakeError, UndefinedTable
+from lake.rows import Part, Predicate
+from lake.sql import ast, parser
+from lake.sql.bind import Binder
+from lake.sql.catalog import ColumnStatistics, Settings, TableColumn, TableStatistics
+from lake.sql.catalog import Table as PlanTable
+from lake.sql.catalog import View as PlanView
+from lake.storage.catalog.model import SYSTEM_COLUMNS, Table, View
+from lake.storage.catalog.state import State, display_name
+from lake.types import Type
+
+if TYPE_CHECKING:
+    from lake.db.database import Database
+    from lake.storage.tables.snapshot import Snapshot
+
+
+class StatementCatalog:
+    """The names one statement can use, at one commit."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self.snapshot: Snapshot = database.lake.snapshot()
+        self.state: State = self.snapshot.state
+        self._found: dict[tuple[str, ...], PlanTable | PlanView] = {}
+
+    @property
+    def version(self) -> int:
+        """The commit that is read."""
+        return self.state.number
+
+    @property
+    def lake(self) -> str:
+        """The lake's name."""
+        return self._database.name
+
+    def columns_of_view(self, view: View) -> list[tuple[str, Type]]:
+        """Names and types of what a view answers; none where its tables have gone."""
+        try:
+            found = Binder(self, self._settings, {}).query(_query_of(view))
+        except LakeError:
+            return []
+        names = (*view.columns, *found.names[len(view.columns) :])
+        return [(name, column.type) for name, column in zip(names, found.columns, strict=True)]
+
+    def find(self, name: tuple[str, ...], at: tuple[str, object] | None) -> PlanTable | PlanView:
+        """The relation of that name.
+
+        42P01  there is none, with a near name as the hint      0A000  time travel, which is not built yet
+        """
+        if at is not None:
+            raise FeatureNotSupported(f"reading a table AT ({at[0].upper()} ..) is not supported yet")
+        known = self._found.get(name)
+        if known is None:
+            known = self._found[name] = self._find(name)
+        return known
+
+    def find_file(self, path: str) -> PlanTable:
+        """A file or a glob as a table; the reader is chosen by the extension.
+
+        42501  the caller is not the program that started the node. Spec: HTTP, What the service does 9.
+        """
+        return open_file(path, self._settings)
+
+    def _find(self, name: tuple[str, ...]) -> PlanTable | PlanView:
+        schema, last = qualified(name, self._database.name)
+        system = SYSTEM_TABLES.get((schema, last))
+        if system is not None:
+            return system.table(self)
+        found = self.state.find(last, schema)
+        match found:
+            case Table():
+                return self._table(found)
+            case View():
+                return PlanView((schema, last), found.columns, _query_of(found))
+            case None:
+                shown = display_name(schema, last)
+                raise UndefinedTable(f'relation "{shown}" does not exist', hint=self.state.hint(last, schema))
+
+    def _table(self, table: Table) -> PlanTable:
+        columns = [TableColumn(column.name, column.type, not column.not_null) for column in table.columns]
+        columns += [TableColumn(name, type, False, hidden=True) for name, type in SYSTEM_COLUMNS.items()]
+        rows = TableRows(self.snapshot, table)
+        return PlanTable((table.schema, table.name), tuple(columns), rows, rows.statistics)
+
+
+class TableRows:
+    """A table's rows in a snapshot, as the engine scans them: SQL names outside, stored names inside."""
+
+    def __init__(self, snapshot: Snapshot, table: Table) -> None:
+        self._rows = snapshot.table(table.id)
+        self._stored = {column.name: column.stored for column in table.columns} | {name: name for name in SYSTEM_COLUMNS}
+        self._names = {column.stored: column.name for column in table.columns}
+
+    def parts(self, columns: Sequence[str], predicates: Sequence[Predicate]) -> Sequence[Part]:
+        """Row groups and batches of the tail that may hold rows for which the predicates are true."""
+        stored = [self._stored[name] for name in columns]
+        tests = [Predicate(self._stored[test.column], test.op, test.value) for test in predicates]
+        return self._rows.parts(stored, tests)
+
+    def statistics(self) -> TableStatistics:
+        """Rows and columns' ranges, NULLs and distinct counts, folded from files and tail."""
+        known = self._rows.statistics()
+        columns = {
+            self._names.get(stored, stored): ColumnStatistics(item.min, item.max, item.null_fraction, item.distinct)
+            for stored, item in known.columns.items()
+        }
+        return TableStatistics(known.rows, columns)
+
+
+def _query_of(view: View) -> ast.Query:
+    stmt = parser.parse(view.query)[0]
+    assert isinstance(stmt, ast.QueryStatement), "a view's text is a query"
+    return stmt.query

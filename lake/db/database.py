@@ -1,0 +1,245 @@
+"""A database: one lake opened by this process, with what its sessions share.
+
+    Database.open(config) ── start ── sessions, appends, definitions ── close
+
+``start`` takes the lead of the lake and begins its housekeeping; ``close`` commits what waits and hands the lead over.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from lake.storage.lake import Lake
+
+from lake.clock import Clock, SystemClock
+from lake.config import Config
+from lake.db.catalog import StatementCatalog
+from lake.db.names import find_table, qualified
+from lake.db.write.checks import Rules
+from lake.db.write.incoming import Incoming, from_arrow_stream, from_json_lines
+from lake.db.write.once import Once
+from lake.errors import DatatypeMismatch, QueryCanceled, SerializationFailure
+from lake.exec.context import Cancellation, Context
+from lake.sql.bind import Binder
+from lake.sql.catalog import Settings
+from lake.storage.catalog.changes import AlterTable, Change, CreateTable
+from lake.storage.catalog.model import Column, Table
+from lake.storage.catalog.state import State
+from lake.storage.commits.sequencer import Acknowledged, Append, Flush
+from lake.storage.options import StorageOptions
+from lake.types import Type
+
+if TYPE_CHECKING:
+    from lake.db.session import Run
+
+RULES_KEPT: Final = 256
+WAIT_SECS: Final = 0.01  # between two looks for a commit that a request waits for
+
+
+class Database:
+    """One lake, led by this process."""
+
+    def __init__(self, lake: Lake, config: Config, clock: Clock) -> None:
+        self.lake = lake
+        self.config = config
+        self.clock = clock
+        self.name = Path(config.lake or "lake").resolve().name or "lake"
+        self._rules: OrderedDict[tuple[int, int], Rules] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @classmethod
+    def open(cls, config: Config, clock: Clock | None = None) -> Database:
+        """Opens the lake of a configuration, made where there is none."""
+        clock = clock or SystemClock()
+        assert config.lake is not None, "a database has a lake"
+        return cls(Lake.open(config.lake, clock=clock, options=storage_options(config)), config, clock)
+
+    @staticmethod
+    def serving_address(config: Config) -> str | None:
+        """The address of the node that serves the lake, or None."""
+        assert config.lake is not None, "a database has a lake"
+        return Lake.find_leader(config.lake, clock=SystemClock())
+
+    def start(self, address: str | None) -> None:
+        """Takes the lead and begins housekeeping; ``address`` is where this process serves, None where it does not."""
+        self.lake.lead(address or "")
+
+    def close(self) -> None:
+        """Commits what waits and hands the lead over."""
+        self.lake.close()
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """The newest commit."""
+        return self.lake.state.number
+
+    def catalog(self, settings: Settings) -> StatementCatalog:
+        """What a statement that starts at this moment can name."""
+        return StatementCatalog(self, settings)
+
+    def context(self, settings: Settings, cancellation: Cancellation) -> Context:
+        """What a query is given."""
+        return Context(
+            settings,
+            workers=self.config.cores,
+            memory=int(self.config.memory_gb * (1 << 30)),
+            scratch=self.config.cache_dir,
+            cancellation=cancellation,
+        )
+
+    def wait_for(self, number: int, secs: float) -> None:
+        """Returns when commit ``number`` is seen.
+
+        57014  it is not within ``secs``
+        """
+        until = self.clock.monotonic() + secs
+        while self.version < number:
+            if self.clock.monotonic() > until:
+                raise QueryCanceled(f"commit {number} did not come within {secs:g} s; the newest is {self.version}")
+            self.clock.sleep(WAIT_SECS)
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    def commit(self, flush: Flush) -> Acknowledged:
+        """Commits a flush; durable when it returns."""
+        return self.lake.submit(flush).result()
+
+    def define(self, make: Callable[[State], Sequence[Change]]) -> bool:
+        """Commits the changes that ``make`` answers for the state as it is in the order of commits; whether any."""
+        made: list[Change] = []
+
+        def prepare(state: State) -> Sequence[Change]:
+            made[:] = make(state)
+            return made
+
+        self.commit(Flush(prepare=prepare))
+        return bool(made)
+
+    def append(
+        self, name: tuple[str, ...], body: bytes, *, is_arrow: bool, once: Once | None
+    ) -> Future[Acknowledged]:
+        """Hands over rows of JSON lines or an Arrow stream; the future tells when they are durable.
+
+        42P01  no such table      22P02, 23502, 23514  rows that the table refuses, none of which is written
+        """
+        settings = self.settings()
+        catalog = self.catalog(settings)
+        table = find_table(catalog.state, name, self.name)
+        incoming = _decode(body, is_arrow, table)
+        rules = self.rules_of(table, Binder(catalog, settings, {}), settings)
+        batch = rules.prepare(incoming)
+        self.lake.make_room(batch.num_rows)
+        return self.lake.submit(
+            Flush(
+                appends=(Append(table.id, batch),),
+                producer=None if once is None else once.producer,
+                seq=0 if once is None else once.seq,
+                prev=None if once is None else once.prev,
+            )
+        )
+
+    def define_table(self, name: tuple[str, ...], columns: Sequence[tuple[str, Type]]) -> dict[str, Any]:
+        """Makes a table, or adds columns at the end of one that exists. Spec: HTTP, Definitions.
+
+        42804  a column that exists with another type
+        """
+        from lake.db.statements.table import columns_of_types, new_table
+
+        schema, last = qualified(name, self.name)
+
+        def make(state: State) -> list[Change]:
+            found = state.find(last, schema)
+            if found is None:
+                return [CreateTable(new_table(state, schema, last, columns_of_types(columns), ()))]
+            return _added(find_table(state, name, self.name), columns)
+
+        self.define(make)
+        return {"table": last, "publish": None}
+
+    def tier(self) -> int:
+        """Writes the log into Parquet; how many rows were waiting."""
+        return self.lake.tier()
+
+    def check_same(self, state: State, table: Table) -> None:
+        """Refuses rows that were prepared for a table which is not what it was.
+
+        40001  its columns or rules were changed meanwhile      42P01  it was dropped
+        """
+        found = state.table_by_id(table.id)
+        if found.columns != table.columns or found.constraints != table.constraints:
+            raise SerializationFailure(f'table "{table.name}" was changed while rows were written to it')
+
+    # --- what tables demand ------------------------------------------------------------------------------------------
+
+    def rules(self, table: Table, run: Run) -> Rules:
+        """A table's DEFAULTs and CHECKs, bound for a statement."""
+        return self.rules_of(table, run.binder(), run.settings)
+
+    def rules_of(self, table: Table, binder: Binder, settings: Settings) -> Rules:
+        """The rules of a table; kept from call to call where they do not depend on the statement's time or user."""
+        context = self.context(settings, Cancellation())
+        if any(column.default for column in table.columns) or table.constraints:
+            return Rules(table, binder, context)
+        key = (table.id, hash(table.columns))
+        with self._lock:
+            known = self._rules.get(key)
+            if known is None or known.table.columns != table.columns:
+                known = self._rules[key] = Rules(table, binder, context)
+            self._rules.move_to_end(key)
+            while len(self._rules) > RULES_KEPT:
+                self._rules.popitem(last=False)
+        return known
+
+    def settings(self) -> Settings:
+        """The settings of a request that is no statement."""
+        return Settings(now=self.clock.now(), database=self.name)
+
+    def stats(self) -> dict[str, Any]:
+        """The part of a node's stats that the lake knows."""
+        return self.lake.stats()
+
+
+def storage_options(config: Config) -> StorageOptions:
+    """Storage's part of a configuration."""
+    return StorageOptions(
+        inline_bytes=config.inline_kb << 10,
+        tier_secs=config.tier_secs,
+        retain_secs=config.retain_secs,
+        gc_secs=config.gc_secs,
+        changelog_secs=config.changelog_secs,
+        codec=config.codec,
+        backlog=config.backlog,
+        hot_bytes=int(config.hot_gb * (1 << 30)),
+        workers=config.cores,
+    )
+
+
+def _decode(body: bytes, is_arrow: bool, table: Table) -> Incoming:
+    if is_arrow:
+        return from_arrow_stream(body)
+    return from_json_lines(body, [(column.name, column.type) for column in table.columns])
+
+
+def _added(table: Table, columns: Sequence[tuple[str, Type]]) -> list[Change]:
+    more: list[Column] = []
+    for name, type in columns:
+        known = table.column(name)
+        if known is None:
+            more.append(Column.of(table.next_column + len(more), name, type))
+        elif known.type != type:
+            raise DatatypeMismatch(f'column "{name}" of "{table.name}" is {known.type}, not {type}')
+    if not more:
+        return []
+    return [
+        AlterTable(
+            table.id, table.schema, table.name, (*table.columns, *more), table.constraints, table.options,
+            table.comment, table.next_column + len(more),
+        )
+    ]  # fmt: skip

@@ -1,0 +1,38 @@
+"""Names of tables and views: from the parts of a text to schema and name."""
+
+from __future__ import annotations
+
+from lake.errors import UndefinedDatabase, UndefinedTable, WrongObjectType
+from lake.sql import ast
+from lake.storage.catalog.model import PUBLIC, Table, View
+from lake.storage.catalog.state import State, display_name
+
+
+def qualified(parts: tuple[str, ...], database: str) -> tuple[str, str]:
+    """Schema and name of ``name``, ``schema.name`` or ``database.schema.name``.
+
+    3D000  another database's name
+    """
+    match parts:
+        case (name,):
+            return PUBLIC, name
+        case (schema, name):
+            return schema, name
+        case (first, schema, name) if first == database:
+            return schema, name
+        case (first, _, _):
+            raise UndefinedDatabase(f'database "{first}" does not exist')
+        case _:
+            raise UndefinedTable(f'"{".".join(parts)}" is not the name of a table')
+
+
+def find_table(state: State, name: ast.Name | tuple[str, ...], database: str) -> Table:
+    """The table of that name.
+
+    42P01  there is none, with a near name as the hint      42809  it is a view
+    """
+    schema, last = qualified(name.parts if isinstance(name, ast.Name) else name, database)
+    found = state.find(last, schema)
+    if isinstance(found, View):
+        raise WrongObjectType(f'"{display_name(schema, last)}" is a view, not a table')
+    return state.table(last, schema)

@@ -1,0 +1,179 @@
+"""A session: settings, and the way from a statement's text to its answer.
+
+    Session.execute("SELECT 1; INSERT INTO t VALUES (2)")      statements run in order, the answer is the last one's
+
+``execute`` blocks: doors call it on a worker thread, and nothing below it is a coroutine.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lake import exec as engine
+from lake.db.result import Result
+from lake.db.settings import Setting, default_settings
+from lake.db.statements import STATEMENTS
+from lake.errors import FeatureNotSupported, SyntaxFailure
+from lake.exec.context import Cancellation, Context
+from lake.exec.evaluate import fold
+from lake.roles import OWNER, Principal
+from lake.sql import ast, bound, parser
+from lake.sql.bind import Binder, BoundQuery, literal_of
+from lake.sql.catalog import Settings
+from lake.sql.optimizer import optimize
+from lake.sql.plan import Plan
+
+if TYPE_CHECKING:
+    from lake.db.catalog import StatementCatalog
+    from lake.db.database import Database
+
+@dataclass(slots=True)
+class Run:
+    """One statement being run: what it may see, at one commit.
+
+    text   the statement's own text, for views and messages
+    job    the id under which a write is applied once, or None
+    """
+
+    session: Session
+    catalog: StatementCatalog
+    settings: Settings
+    parameters: Mapping[str, bound.Literal]
+    text: str
+    job: str | None
+    cancellation: Cancellation
+
+    @property
+    def database(self) -> Database:
+        """The database the session belongs to."""
+        return self.session.database
+
+    def binder(self) -> Binder:
+        """A binder of this statement."""
+        return Binder(self.catalog, self.settings, self.parameters)
+
+    def plan(self, query: ast.Query) -> tuple[BoundQuery, Plan]:
+        """The query bound, and its optimised plan."""
+        found = self.binder().query(query)
+        return found, self.optimize(found.plan)
+
+    def optimize(self, plan: Plan) -> Plan:
+        """The plan by which the query is run."""
+        return optimize(plan, self.settings, fold)
+
+    def context(self) -> Context:
+        """What the engine is given."""
+        return self.database.context(self.settings, self.cancellation)
+
+    def answer(self, found: BoundQuery, plan: Plan, tag: str = "SELECT") -> Result:
+        """The running query's rows under the names the user sees."""
+        answer = engine.run(plan, self.context())
+        positions = [answer.columns.index(column) for column in found.columns]
+        types = tuple(column.type for column in found.columns)
+        batches = answer.batches()
+        if positions != list(range(len(answer.columns))):
+            batches = _select(batches, positions)
+        return Result(found.names, types, tag, version=self.catalog.version, source=batches)
+
+
+class Session:
+    """A caller's settings over a database. Statements of one session run one after another."""
+
+    def __init__(self, database: Database, principal: Principal = OWNER) -> None:
+        self.database = database
+        self.principal = principal
+        self.settings: dict[str, Setting] = default_settings()
+        self._lock = threading.Lock()
+
+    def execute(
+        self,
+        text: str,
+        params: Mapping[str, Any] | Sequence[Any] | None = None,
+        *,
+        job: str | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> Result:
+        """Runs the statements of ``text`` in order and answers the last one's result.
+
+        params   values of ``$name``, or a sequence for ``$1``, ``$2``; a value is bound, never pasted
+        job      a write retried under the same id is applied once
+        42601 and every other error of the statements; those before the failed one stay done.
+        Spec: HTTP, Query; SQL, What the service does.
+        """
+        literals = _literals(params)
+        statements = parser.parse(text)
+        result = Result.done("EMPTY", {})
+        with self._lock:
+            for number, stmt in enumerate(statements):
+                result.close()
+                step = job if job is None or len(statements) == 1 else f"{job}:{number}"
+                result = self._execute_one(stmt, text, literals, step, cancellation or Cancellation())
+        return result
+
+    def insert_query(self, table: tuple[str, ...], text: str, job: str | None) -> Result:
+        """Writes the rows of a query to a table, made if absent. Spec: HTTP, POST /insert.
+
+        42601  a text that is not one query
+        """
+        statements = parser.parse(text)
+        if len(statements) != 1 or not isinstance(statements[0], ast.QueryStatement):
+            raise SyntaxFailure("the body of an insert is one query")
+        stmt = ast.Insert(ast.Name(table), (), statements[0].query)
+        with self._lock:
+            return self._execute_one(stmt, text, {}, job, Cancellation())
+
+    def _execute_one(
+        self,
+        stmt: ast.Statement,
+        text: str,
+        parameters: Mapping[str, bound.Literal],
+        job: str | None,
+        cancellation: Cancellation,
+    ) -> Result:
+        handler = STATEMENTS.get(type(stmt))
+        if handler is None:
+            raise FeatureNotSupported(f"{type(stmt).__name__} statements are not supported yet")
+        self.principal.require(handler.role)
+        own = text[stmt.span.start : stmt.span.end] if stmt.span else text
+        settings = self.statement_settings()
+        catalog = self.database.catalog(settings)
+        return handler.run(stmt, Run(self, catalog, settings, parameters, own, job, cancellation))
+
+    def statement_settings(self) -> Settings:
+        """The settings a statement that starts at this moment sees."""
+        values = {name: setting.value for name, setting in self.settings.items()}
+        dialect = values.get("datafusion.sql_parser.dialect", "postgres")
+        return Settings(
+            now=self.database.clock.now(),
+            time_zone=values["timezone"],
+            dialect="spark" if dialect in ("spark", "databricks") else "postgres",
+            user=self.principal.user,
+            database=self.database.name,
+            local_files=self.principal.owner,
+            session=values,
+        )
+
+
+def _literals(params: Mapping[str, Any] | Sequence[Any] | None) -> dict[str, bound.Literal]:
+    if params is None:
+        return {}
+    if isinstance(params, Mapping):
+        return {str(name).removeprefix("$"): literal_of(value) for name, value in params.items()}
+    return {str(number): literal_of(value) for number, value in enumerate(params, 1)}
+
+
+def _select(batches: Iterable[pa.RecordBatch], positions: list[int]) -> Iterable[pa.RecordBatch]:
+    try:
+        for batch in batches:
+            yield batch.select(positions)
+    finally:
+        close: Callable[[], None] | None = getattr(batches, "close", None)
+        if close is not None:
+            close()
+
+

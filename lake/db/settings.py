@@ -1,0 +1,100 @@
+"""Settings of a session: what SET takes, what SHOW answers.
+
+Names with a dot are the engine's and are checked when set; names without one are Postgres's, kept for the drivers that
+set them and shown again. Spec: SQL, Other statements; the Postgres door's fixed answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from lake.errors import InvalidParameter, UndefinedObject
+
+DIALECTS: Final = ("postgres", "postgresql", "generic", "duckdb", "spark", "databricks")
+ALIASES: Final = {"time_zone": "timezone", "time zone": "timezone", "client_encoding": "client_encoding"}
+FIXED: Final = ("server_version", "server_version_num", "integer_datetimes", "server_encoding")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting's value in a session and the value RESET brings back."""
+
+    value: str
+    default: str
+
+
+def default_settings() -> dict[str, Setting]:
+    """The settings a session starts with."""
+    return {name: Setting(value, value) for name, value in _DEFAULTS.items()}
+
+
+def change_setting(settings: dict[str, Setting], name: str, value: str | None) -> None:
+    """Sets or, with None, resets a setting.
+
+    22023  a value the setting does not take, or a setting that cannot be changed
+    42704  an engine setting that does not exist
+    """
+    key = canonical(name)
+    if key == "all" and value is None:
+        settings.clear()
+        settings.update(default_settings())
+        return
+    if key in FIXED:
+        raise InvalidParameter(f'parameter "{key}" cannot be changed')
+    if "." in key and key not in _DEFAULTS:
+        raise UndefinedObject(f'no setting "{key}"', hint="SHOW ALL lists the settings")
+    known = settings.get(key, Setting("", _DEFAULTS.get(key, "")))
+    if value is None or value.lower() == "default":
+        value = known.default
+    settings[key] = Setting(_checked(key, value), known.default)
+
+
+def canonical(name: str) -> str:
+    """A setting's own name, whatever alias and case it was called by."""
+    lowered = name.lower()
+    return ALIASES.get(lowered, lowered)
+
+
+def _checked(key: str, value: str) -> str:
+    if key == "timezone":
+        return _zone(value)
+    if key == "datafusion.sql_parser.dialect" and value.lower() not in DIALECTS:
+        raise InvalidParameter(f'invalid value for "{key}": "{value}"', hint=f"one of {', '.join(DIALECTS)}")
+    if key == "client_encoding" and value.lower().replace("-", "") not in ("utf8", "unicode"):
+        raise InvalidParameter(f'invalid value for "client_encoding": "{value}"', hint="text is always UTF8")
+    return value
+
+
+def _zone(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        if value[:1] in "+-" and value[1:3].isdigit():
+            return value
+        raise InvalidParameter(f'invalid value for "timezone": "{value}"') from error
+    return value
+
+
+_DEFAULTS: Final = {
+    "timezone": "UTC",
+    "datafusion.sql_parser.dialect": "postgres",
+    "application_name": "",
+    "client_encoding": "UTF8",
+    "client_min_messages": "notice",
+    "datestyle": "ISO, MDY",
+    "default_transaction_isolation": "repeatable read",
+    "extra_float_digits": "1",
+    "integer_datetimes": "on",
+    "intervalstyle": "postgres",
+    "lc_collate": "C",
+    "max_identifier_length": "63",
+    "search_path": "public",
+    "server_encoding": "UTF8",
+    "server_version": "16.0",
+    "server_version_num": "160000",
+    "standard_conforming_strings": "on",
+    "statement_timeout": "0",
+    "transaction_isolation": "repeatable read",
+}

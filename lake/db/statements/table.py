@@ -1,0 +1,308 @@
+"""CREATE and DROP of tables, views and schemas, and TRUNCATE. Spec: SQL, Tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from lake.db.names import find_table, qualified
+from lake.db.result import Result
+from lake.db.session import Run
+from lake.db.statements import statement
+from lake.db.write.checks import check_definition
+from lake.db.write.once import Once, once_of_job
+from lake.db.write.path import prepared, write_rows
+from lake.errors import (
+    DatatypeMismatch,
+    DependentObjects,
+    DuplicateObject,
+    FeatureNotSupported,
+    InvalidTableDefinition,
+    UndefinedSchema,
+    UndefinedTable,
+    WrongObjectType,
+)
+from lake.roles import Role
+from lake.sql import ast
+from lake.sql.bind import BoundQuery, bind_type
+from lake.storage.catalog.changes import (
+    Change,
+    CreateSchema,
+    CreateTable,
+    CreateView,
+    DropSchema,
+    DropTable,
+    DropView,
+    Truncate,
+)
+from lake.storage.catalog.model import Column, Constraint, Schema, Table, View
+from lake.storage.catalog.state import State, display_name
+from lake.types import NULL, TEXT, Type
+
+KINDS = {"table": Table, "view": View}
+
+
+@statement(ast.CreateTable, tag="CREATE TABLE", role=Role.ADMIN, audit="ddl")
+def create_table(stmt: ast.CreateTable, run: Run) -> Result:
+    """Makes a table: of columns, like another, or of a query's rows; answers ``{table, publish}``.
+
+    42P07  the name is taken      0A000  keys, UNIQUE and table options, which are not built yet
+    """
+    _refuse_later(stmt)
+    if stmt.query is not None:
+        return _create_table_as(stmt, stmt.query, run)
+    database = run.database
+
+    def make(state: State) -> list[Change]:
+        schema, name = qualified(stmt.name.parts, database.name)
+        making = make_room(state, schema, name, stmt.if_taken, "table")
+        if making is None:
+            return []
+        if stmt.like is not None:
+            source = find_table(state, stmt.like, database.name)
+            columns, constraints = source.columns, source.constraints
+        else:
+            columns, constraints = _columns_of(stmt), _constraints_of(stmt)
+        table = new_table(state, schema, name, columns, constraints)
+        check_definition(table, run.binder(), run.context())
+        return [*making, CreateTable(table)]
+
+    result = Result.done("CREATE TABLE", {"table": stmt.name.last, "publish": None})
+    if not database.define(make):
+        result.notices = (f'relation "{stmt.name}" already exists, skipping',)
+    return result
+
+
+def _create_table_as(stmt: ast.CreateTable, query: ast.Query, run: Run) -> Result:
+    schema, name = qualified(stmt.name.parts, run.database.name)
+    if make_room(run.catalog.state, schema, name, stmt.if_taken, "table") is None:
+        result = Result.done("CREATE TABLE AS", {"table": name, "publish": None})
+        result.notices = (f'relation "{stmt.name}" already exists, skipping',)
+        return result
+    rows = create_as(run, stmt.name, query, stmt=stmt, once=once_of_job(run.job))
+    if rows is None:
+        return Result.done("SELECT", {"duplicate": True}, count=0)
+    return Result.done("SELECT", {"table": name, "publish": None, "rows": rows}, count=rows)
+
+
+def create_as(
+    run: Run,
+    name: ast.Name,
+    query: ast.Query,
+    *,
+    stmt: ast.CreateTable | None = None,
+    once: Once | None = None,
+) -> int | None:
+    """Makes a table of a query's rows, both in one commit; how many rows, or None where the job was applied before.
+
+    Rows are written first, as a table nobody can name yet. Spec: SQL, Tables, from a query.
+    """
+    schema, last = qualified(name.parts, run.database.name)
+    if_taken = stmt.if_taken if stmt is not None else ast.IfTaken.FAIL
+    found, plan = run.plan(query)
+    columns = _columns_of(stmt) if stmt is not None and stmt.columns else columns_of_query(found)
+    if len(columns) != len(found.columns):
+        raise DatatypeMismatch(f"the query has {len(found.columns)} columns, the table {len(columns)}")
+    constraints = _constraints_of(stmt) if stmt is not None else ()
+    table = new_table(run.catalog.state, schema, last, columns, constraints)
+    check_definition(table, run.binder(), run.context())
+
+    def define(state: State) -> list[Change]:
+        making = make_room(state, schema, last, if_taken, "table")
+        if making is None:
+            raise DuplicateObject(f'relation "{display_name(schema, last)}" already exists')
+        return [*making, CreateTable(msgspec.structs.replace(table, id=state.next_id))]
+
+    answer = run.answer(found, plan)
+    batches = prepared(answer.source, [column.name for column in columns], answer.types, run.database.rules(table, run))
+    if stmt is not None and not stmt.with_data:
+        batches = iter(())
+    written = write_rows(run.database, table, batches, once, define)
+    return None if written.acknowledged.duplicate else written.rows
+
+
+def new_table(
+    state: State, schema: str, name: str, columns: Sequence[Column], constraints: tuple[Constraint, ...]
+) -> Table:
+    """A table that is not in ``state`` yet, under the next id and a folder of its own."""
+    if schema not in state.schemas:
+        raise UndefinedSchema(f'schema "{schema}" does not exist')
+    return Table(
+        id=state.next_id,
+        schema=schema,
+        name=name,
+        columns=tuple(columns),
+        folder=state.free_folder(name),
+        constraints=constraints,
+        next_column=len(columns) + 1,
+    )
+
+
+def columns_of_query(found: BoundQuery) -> tuple[Column, ...]:
+    """A table's columns for the rows of a query; a column of bare NULLs is text."""
+    return tuple(
+        Column.of(number, name, TEXT if column.type == NULL else column.type)
+        for number, (name, column) in enumerate(zip(found.names, found.columns, strict=True), 1)
+    )
+
+
+def columns_of_types(columns: Sequence[tuple[str, Type]]) -> tuple[Column, ...]:
+    """Columns by name and type, numbered from 1."""
+    return tuple(Column.of(number, name, type) for number, (name, type) in enumerate(columns, 1))
+
+
+def _columns_of(stmt: ast.CreateTable) -> tuple[Column, ...]:
+    return tuple(
+        Column.of(number, item.name, bind_type(item.type), not_null=item.not_null, default=item.default_text)
+        for number, item in enumerate(stmt.columns, 1)
+    )
+
+
+def _constraints_of(stmt: ast.CreateTable) -> tuple[Constraint, ...]:
+    """The CHECKs; unnamed ones are ``{table}_{column}_check`` or ``{table}_check``, numbered where that is taken."""
+    made: list[Constraint] = []
+    table = stmt.name.last
+    written = [
+        (name, f"{table}_{column.name}_check", text) for column in stmt.columns for name, _, text in column.checks
+    ]
+    written += [(item.name, f"{table}_check", item.condition_text or "") for item in stmt.constraints]
+    for name, default, text in written:
+        taken = {constraint.name for constraint in made}
+        chosen = name or default
+        number = 0
+        while chosen in taken:
+            if name is not None:
+                raise DuplicateObject(f'constraint "{name}" for relation "{table}" already exists')
+            number += 1
+            chosen = f"{default}{number}"
+        made.append(Constraint("check", chosen, text=text))
+    return tuple(made)
+
+
+def _refuse_later(stmt: ast.CreateTable) -> None:
+    if stmt.temporary:
+        raise FeatureNotSupported("temporary tables are not supported yet")
+    if stmt.options:
+        raise FeatureNotSupported(f'table option "{stmt.options[0].name}" is not supported yet')
+    for column in stmt.columns:
+        if column.primary_key or column.unique:
+            raise FeatureNotSupported(f"{'PRIMARY KEY' if column.primary_key else 'UNIQUE'} is not supported yet")
+    for constraint in stmt.constraints:
+        if constraint.kind != "check":
+            raise FeatureNotSupported(f"{constraint.kind.upper()} is not supported yet")
+
+
+def make_room(state: State, schema: str, name: str, if_taken: ast.IfTaken, kind: str) -> list[Change] | None:
+    """Changes that free a name for CREATE; None where IF NOT EXISTS keeps what is there.
+
+    42P07  the name is taken
+    """
+    found = state.find(name, schema)
+    if found is None:
+        return []
+    shown = display_name(schema, name)
+    match if_taken:
+        case ast.IfTaken.KEEP:
+            return None
+        case ast.IfTaken.REPLACE if isinstance(found, KINDS[kind]):
+            return [DropTable(found.id) if isinstance(found, Table) else DropView(found.id)]
+        case _:
+            raise DuplicateObject(f'relation "{shown}" already exists')
+
+
+@statement(ast.CreateView, tag="CREATE VIEW", role=Role.ADMIN, audit="ddl")
+def create_view(stmt: ast.CreateView, run: Run) -> Result:
+    """Stores a query under a name; the query is bound once, so that it is known to hold. Spec: SQL, Tables."""
+    found = run.binder().query(stmt.query)
+    if stmt.columns and len(stmt.columns) > len(found.names):
+        raise InvalidTableDefinition("CREATE VIEW specifies more column names than columns")
+    database = run.database
+    schema, name = qualified(stmt.name.parts, database.name)
+
+    def make(state: State) -> list[Change]:
+        making = make_room(state, schema, name, stmt.if_taken, "view")
+        if making is None:
+            return []
+        if schema not in state.schemas:
+            raise UndefinedSchema(f'schema "{schema}" does not exist')
+        return [*making, CreateView(View(state.next_id, schema, name, stmt.columns, stmt.query_text))]
+
+    database.define(make)
+    return Result.done("CREATE VIEW", {"view": name})
+
+
+@statement(ast.CreateSchema, tag="CREATE SCHEMA", role=Role.ADMIN, audit="ddl")
+def create_schema(stmt: ast.CreateSchema, run: Run) -> Result:
+    """Makes a namespace for tables and views."""
+
+    def make(state: State) -> list[Change]:
+        if stmt.name in state.schemas and stmt.if_taken is ast.IfTaken.KEEP:
+            return []
+        return [CreateSchema(Schema(stmt.name))]
+
+    run.database.define(make)
+    return Result.done("CREATE SCHEMA", {"schema": stmt.name})
+
+
+@statement(ast.Drop, tag="DROP", role=Role.ADMIN, audit="ddl")
+def drop(stmt: ast.Drop, run: Run) -> Result:
+    """Drops tables, views or schemas, all or none of those named.
+
+    42P01  one is not there, without IF EXISTS      42809  one is of another kind      2BP01  a schema that holds something
+    """
+    if stmt.kind not in ("table", "view", "schema"):
+        raise FeatureNotSupported(f"DROP {stmt.kind.upper()} is not supported yet")
+    notices: list[str] = []
+
+    def make(state: State) -> list[Change]:
+        notices.clear()
+        changes: list[Change] = []
+        for name in stmt.names:
+            changes += _drop_one(stmt, name, state, run.database.name, notices)
+        return changes
+
+    run.database.define(make)
+    result = Result.done(f"DROP {stmt.kind.upper()}", {"dropped": [name.last for name in stmt.names]})
+    result.notices = tuple(notices)
+    return result
+
+
+def _drop_one(stmt: ast.Drop, name: ast.Name, state: State, database: str, notices: list[str]) -> list[Change]:
+    if stmt.kind == "schema":
+        return _drop_schema(stmt, name.last, state, notices)
+    schema, last = qualified(name.parts, database)
+    found = state.find(last, schema)
+    shown = display_name(schema, last)
+    if found is None:
+        if not stmt.if_exists:
+            raise UndefinedTable(f'{stmt.kind} "{shown}" does not exist', hint=state.hint(last, schema))
+        notices.append(f'{stmt.kind} "{shown}" does not exist, skipping')
+        return []
+    if not isinstance(found, KINDS[stmt.kind]):
+        other = "view" if stmt.kind == "table" else "table"
+        raise WrongObjectType(f'"{shown}" is not a {stmt.kind}', hint=f"use DROP {other.upper()} to remove a {other}")
+    return [DropTable(found.id) if isinstance(found, Table) else DropView(found.id)]
+
+
+def _drop_schema(stmt: ast.Drop, name: str, state: State, notices: list[str]) -> list[Change]:
+    if name not in state.schemas:
+        if not stmt.if_exists:
+            raise UndefinedSchema(f'schema "{name}" does not exist')
+        notices.append(f'schema "{name}" does not exist, skipping')
+        return []
+    held = [item for item in state.relations() if item.schema == name]
+    if held and not stmt.cascade:
+        raise DependentObjects(
+            f'cannot drop schema "{name}": it holds "{held[0].name}"', hint="DROP .. CASCADE drops what it holds too"
+        )
+    inner: list[Any] = [DropTable(item.id) if isinstance(item, Table) else DropView(item.id) for item in held]
+    return [*inner, DropSchema(name)]
+
+
+@statement(ast.Truncate, tag="TRUNCATE TABLE", role=Role.WRITE, audit="write")
+def truncate(stmt: ast.Truncate, run: Run) -> Result:
+    """Empties a table; its definition stays."""
+    run.database.define(lambda state: [Truncate(find_table(state, stmt.table, run.database.name).id)])
+    return Result.done("TRUNCATE TABLE", {"table": stmt.table.last, "truncated": True})

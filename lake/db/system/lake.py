@@ -1,0 +1,58 @@
+"""System tables of the schema ``lake``. Spec: SQL, System tables and views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from lake.db.system import system_table
+from lake.sql.registry import FUNCTIONS, Aggregate, Scalar, TableFunction, Window
+from lake.storage.catalog.model import Table
+from lake.types import BIGINT, TEXT
+
+if TYPE_CHECKING:
+    from lake.db.catalog import StatementCatalog
+
+Row = tuple[Any, ...]
+
+
+@system_table(
+    "lake",
+    "tables",
+    columns={
+        "lake": TEXT, "schema": TEXT, "name": TEXT, "kind": TEXT, "rows": BIGINT, "rows_in_files": BIGINT,
+        "bytes_in_files": BIGINT, "files": BIGINT, "key": TEXT, "definition": TEXT,
+    },
+)  # fmt: skip
+def tables(catalog: StatementCatalog) -> Iterator[Row]:
+    """Tables and views, with the rows and files of tables."""
+    for item in catalog.state.relations():
+        if isinstance(item, Table):
+            rows = item.file_rows + catalog.state.waiting_rows(item.id)
+            yield (
+                catalog.lake, item.schema, item.name, "table", rows, item.file_rows, item.file_bytes, item.file_count,
+                None, None,
+            )  # fmt: skip
+        else:
+            yield catalog.lake, item.schema, item.name, "view", None, None, None, None, None, item.query
+
+
+@system_table(
+    "lake",
+    "functions",
+    columns={"name": TEXT, "kind": TEXT, "group": TEXT, "signature": TEXT, "returns": TEXT, "description": TEXT},
+)
+def functions(catalog: StatementCatalog) -> Iterator[Row]:
+    """Every overload of every function, from the table that the binder uses."""
+    for name in sorted(FUNCTIONS):
+        for item in FUNCTIONS[name]:
+            parameters = ", ".join(
+                f"{p.name} {p.type}{'...' if p.variadic else ''}{f' DEFAULT {p.default}' if p.default else ''}"
+                for p in item.signature.parameters
+            )
+            kind = KINDS.get(type(item), "scalar")
+            first = item.doc.split("\n", 1)[0]
+            yield name, kind, item.group, f"{name}({parameters})", item.signature.returns, first
+
+
+KINDS = {Scalar: "scalar", Aggregate: "aggregate", Window: "window", TableFunction: "table"}

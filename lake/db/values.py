@@ -1,0 +1,84 @@
+"""Values of answers as Python values of JSON, and as texts: what doors and the shell show.
+
+Texts are those of CAST(x AS VARCHAR), so a table drawn by the shell and a CSV say the same.
+Spec: HTTP, Query, answer rules 1 and 4.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+
+from lake.exec.cast import cast
+from lake.rows import physical_array
+from lake.types import BOOLEAN, TEXT, Bytes, Decimal, Float, Integer, Json, List, Null, Text, Type
+
+SAFE_INTEGER: Final = 1 << 53  # beyond it a JSON reader that keeps numbers as doubles loses digits
+
+
+def text_values(column: pa.Array | pa.ChunkedArray, type: Type) -> list[str | None]:
+    """Each value as text, None for NULL."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    values: list[str | None] = []
+    for chunk in chunks:
+        values.extend(_texts(chunk, type).to_pylist())
+    return values
+
+
+def json_values(column: pa.Array | pa.ChunkedArray, type: Type, *, exact: bool = False) -> list[Any]:
+    """Each value as what JSON writes.
+
+    Numbers are numbers, decimals with all their digits; NaN and infinities are texts, as are dates, times and intervals;
+    bytes are hexadecimal. With ``exact`` decimals, and integers beyond 2^53, are texts.
+    """
+    match type:
+        case Null():
+            return [None] * len(column)
+        case Text() | Json():
+            return column.to_pylist()
+        case Integer(bits=64) if exact:
+            return [str(v) if v is not None and abs(v) > SAFE_INTEGER else v for v in column.to_pylist()]
+        case Integer():
+            return column.to_pylist()
+        case Float():
+            return [_float(value) for value in column.to_pylist()]
+        case Decimal():
+            texts = text_values(column, type)
+            return texts if exact else [None if text is None else orjson.Fragment(text) for text in texts]
+        case Bytes():
+            return [None if value is None else value.hex() for value in column.to_pylist()]
+        case List(of):
+            return _lists(column, of, exact)
+        case _ if type == BOOLEAN:
+            return column.to_pylist()
+        case _:
+            return text_values(column, type)
+
+
+def _lists(column: pa.Array | pa.ChunkedArray, of: Type, exact: bool) -> list[Any]:
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    lists: list[Any] = []
+    for chunk in chunks:
+        values = json_values(chunk.flatten(), of, exact=exact)
+        start = 0
+        for length in chunk.value_lengths().to_pylist():
+            lists.append(None if length is None else values[start : start + length])
+            start += length or 0
+    return lists
+
+
+def _texts(array: pa.Array, type: Type) -> pa.Array:
+    if isinstance(type, Null):
+        return pa.nulls(len(array), pa.string())
+    texts = cast(physical_array(array, type), type, TEXT)
+    return texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
+
+
+def _float(value: float | None) -> float | str | None:
+    if value is None or value - value == 0.0:
+        return value
+    if value != value:
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"

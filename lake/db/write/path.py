@@ -1,0 +1,125 @@
+"""The way of a query's rows into a table: few to the log, many straight to Parquet, in one commit either way.
+
+    query ── prepare (defaults, casts, checks) ── up to LOG_ROWS rows ── log            gathered into a file by tiering
+                                               └─ more ─────────────── Parquet files   recorded by the commit
+
+Spec: SQL, Tables (INSERT .. SELECT); HTTP, Append and bulk insert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from lake.db.write.checks import Rules
+from lake.db.write.incoming import Incoming
+from lake.db.write.once import Once
+from lake.storage.catalog.changes import AddFiles, Change
+from lake.storage.catalog.model import Table
+from lake.storage.catalog.state import State
+from lake.storage.commits.sequencer import Acknowledged, Append, Flush
+from lake.types import Type
+
+if TYPE_CHECKING:
+    from lake.db.database import Database
+
+LOG_ROWS: Final = 16_384  # more rows are worth a file of their own
+LOG_BYTES: Final = 4 << 20
+
+Definition = Callable[[State], Sequence[Change]]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a statement's rows."""
+
+    rows: int
+    acknowledged: Acknowledged
+
+
+def write_rows(
+    database: Database, table: Table, batches: Iterable[pa.RecordBatch], once: Once | None, define: Definition | None = None
+) -> Written:
+    """Commits prepared batches to ``table``, whole or not at all.
+
+    define  changes that come before the rows in the same commit: CREATE TABLE AS makes its table so
+    40001   the table was changed meanwhile
+    """
+    source = iter(batches)
+    few, ended = _first(source)
+    if ended:
+        rows = sum(batch.num_rows for batch in few)
+        return Written(rows, _commit(database, table, few, None, once, define))
+    # The files are written before the commit that names them; until then nobody sees them, and a crash leaves orphans.
+    files = database.lake.write_files(table, chain(few, source))
+    added = AddFiles(table.id, files.files, files.sketches)
+    try:
+        return Written(files.rows, _commit(database, table, [], added, once, define))
+    except BaseException:
+        database.lake.discard_files(files.files)
+        raise
+
+
+def prepared(
+    batches: Iterable[pa.RecordBatch], names: Sequence[str], types: Sequence[Type], rules: Rules
+) -> Iterator[pa.RecordBatch]:
+    """A query's batches as rows of a table: ``names`` are the table's columns that the query's columns go to."""
+    try:
+        for batch in batches:
+            if batch.num_rows:
+                arrays = dict(zip(names, batch.columns, strict=True))
+                yield rules.prepare(Incoming(batch.num_rows, arrays, dict(zip(names, types, strict=True))))
+    finally:
+        close = getattr(batches, "close", None)
+        if close is not None:
+            close()
+
+
+def _first(source: Iterator[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], bool]:
+    """Batches until they are too many for the log, and whether the source ended before."""
+    few: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in source:
+        few.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows > LOG_ROWS or size > LOG_BYTES:
+            return few, False
+    return few, True
+
+
+def _commit(
+    database: Database,
+    table: Table,
+    batches: list[pa.RecordBatch],
+    added: AddFiles | None,
+    once: Once | None,
+    define: Definition | None,
+) -> Acknowledged:
+    """One flush. It looks its table up again in the order of commits: a table dropped or remade meanwhile is refused."""
+
+    def prepare(state: State) -> list[Change | Append]:
+        changes: list[Change | Append] = list(define(state)) if define is not None else []
+        id = table.id
+        if define is None:
+            database.check_same(state, table)
+        else:
+            id = state.next_id
+        if added is not None:
+            changes.append(AddFiles(id, added.files, added.sketches))
+        for batch in batches:
+            changes.append(Append(id, batch))
+        return changes
+
+    return database.commit(
+        Flush(
+            prepare=prepare,
+            producer=None if once is None else once.producer,
+            seq=0 if once is None else once.seq,
+            prev=None if once is None else once.prev,
+        )
+    )

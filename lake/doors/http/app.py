@@ -1,0 +1,114 @@
+"""The aiohttp application: sign-in, roles, drain and errors around every endpoint of ROUTES.
+
+An error answers its message as plain text with its SQLSTATE in ``x-lake-sqlstate``: 401 and 403 for rights, 404 for a path
+that is none, 413 for a body too large, 503 from a node that stops, else 500.
+Spec: HTTP, Query, answer rule 7; Authentication; Errors.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Final
+
+from aiohttp import web
+
+from lake import log
+from lake.doors.http import append, define, operations, sql  # noqa: F401  (importing them fills ROUTES)
+from lake.doors.http.pages import Pages
+from lake.doors.http.routes import CALLER, NODE, ROUTES, Handler, Route
+from lake.doors.http.sql import PAGES
+from lake.errors import InsufficientPrivilege, InternalError, InvalidAuthorization, LakeError, NodeStopping, NotLeading
+from lake.metrics import HTTP_REQUESTS
+from lake.net.node import Node
+
+BODY_BYTES_MAX: Final = 1 << 30
+STATUS: Final[dict[type[LakeError], int]] = {
+    InvalidAuthorization: 401,
+    InsufficientPrivilege: 403,
+    NodeStopping: 503,
+    NotLeading: 503,
+}
+
+
+def make_app(node: Node) -> web.Application:
+    """The application that serves ``node``."""
+    app = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[_around])
+    app[NODE] = node
+    app[PAGES] = Pages(node.database.clock, node.config.pages_mb << 20)
+    for row in ROUTES:
+        handler = _checked(row)
+        app.router.add_route(row.method, row.path, handler)
+    return app
+
+
+@web.middleware
+async def _around(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turns every failure into an answer, and counts requests."""
+    status = 500
+    try:
+        response = await handler(request)
+        status = response.status
+        return response
+    except LakeError as error:
+        response = error_response(error)
+        status = response.status
+        return response
+    except web.HTTPException as error:
+        status = error.status
+        if status == 413:
+            message = f"the body is larger than {BODY_BYTES_MAX} bytes"
+            return web.Response(status=413, text=message, headers={"x-lake-sqlstate": "54000"})
+        raise
+    except ConnectionError:
+        raise
+    except Exception as error:
+        log.error("internal error", error, method=request.method, path=request.path)
+        return error_response(InternalError(f"internal error: {type(error).__name__}: {error}"))
+    finally:
+        resource = request.match_info.route.resource
+        path = resource.canonical if resource is not None else "other"
+        HTTP_REQUESTS.add(1, method=request.method, path=path, status=str(status))
+
+
+def _checked(row: Route) -> Handler:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        node = request.app[NODE]
+        if not row.while_stopping:
+            node.check_serving()
+        if row.role is not None:
+            principal = node.sign_in(_token_of(request), request.headers.get("x-lake-owner"))
+            principal.require(row.role)
+            request[CALLER] = principal
+        return await row.handler(request)
+
+    return handler
+
+
+def _token_of(request: web.Request) -> str | None:
+    """The token of a Bearer header, or the password of a Basic one."""
+    scheme, _, rest = request.headers.get("Authorization", "").partition(" ")
+    match scheme.lower():
+        case "bearer":
+            return rest.strip()
+        case "basic":
+            try:
+                _, _, password = base64.b64decode(rest, validate=True).decode().partition(":")
+            except (binascii.Error, UnicodeDecodeError):
+                return None
+            return password
+        case _:
+            return None
+
+
+def error_response(error: LakeError) -> web.Response:
+    """The answer that tells a LakeError."""
+    status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
+    headers = {"x-lake-sqlstate": error.sqlstate}
+    if status == 503:
+        headers["Retry-After"] = "1"
+    if status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="lake"'
+    if error.position is not None:
+        headers["x-lake-position"] = str(error.position)
+    return web.Response(status=status, text=str(error), headers=headers)

@@ -1,0 +1,181 @@
+"""Answers as bytes: json, typed, table, arrow, csv, tsv, ndjson, parquet.
+
+``json_rows``, ``typed`` and ``table`` answer everything at once; STREAMS answer piece by piece as the query runs.
+Spec: HTTP, Query, answer rules 1 to 4.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+
+from lake.db.result import Result
+from lake.db.values import json_values, text_values
+from lake.types import Type, arrow_name
+
+FORMATS: Final = ("json", "typed", "table", "arrow", "csv", "tsv", "ndjson", "parquet", "xlsx")
+CONTENT_TYPES: Final = {
+    "json": "application/json",
+    "typed": "application/json",
+    "table": "text/plain",
+    "arrow": "application/vnd.apache.arrow.stream",
+    "csv": "text/csv",
+    "tsv": "text/tab-separated-values",
+    "ndjson": "application/x-ndjson",
+    "parquet": "application/vnd.apache.parquet",
+}
+CELL_CHARS_MAX: Final = 200  # of a cell of a text table
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A whole answer in memory."""
+
+    names: tuple[str, ...]
+    types: tuple[Type, ...]
+    table: pa.Table
+
+
+def json_rows(result: Result) -> bytes:
+    """An array with an object for each row, NULLs left out; the outcome of a statement that is not a query."""
+    if not result.is_query:
+        return orjson.dumps(result.outcome)
+    rows: list[dict[str, Any]] = []
+    for batch in result.batches():
+        rows.extend(_objects(result, batch))
+    return orjson.dumps(rows)
+
+
+def typed(kept: Kept, start: int, rows: int, id: str | None) -> bytes:
+    """Columns with types, rows as arrays, the total and the id under which more rows are kept."""
+    part = kept.table.slice(start, rows)
+    columns = [json_values(part.column(i), type, exact=True) for i, type in enumerate(kept.types)]
+    return orjson.dumps(
+        {
+            "columns": [
+                {"name": name, "type": arrow_name(type)} for name, type in zip(kept.names, kept.types, strict=True)
+            ],
+            "rows": list(zip(*columns, strict=True)) if columns else [[] for _ in range(part.num_rows)],
+            "total": kept.table.num_rows,
+            "pages": id,
+        }
+    )
+
+
+def table(result: Result) -> bytes:
+    """A text table, numbers to the right, with a line that counts the rows; the outcome of other statements."""
+    if not result.is_query:
+        return orjson.dumps(result.outcome) + b"\n"
+    answer = result.arrow()
+    columns = [text_values(answer.column(i), type) for i, type in enumerate(result.types)]
+    return draw(result.names, result.types, columns, answer.num_rows).encode()
+
+
+def draw(names: tuple[str, ...], types: tuple[Type, ...], columns: list[list[str | None]], rows: int) -> str:
+    """A text table of columns of texts; None is NULL, a long cell is cut.
+
+    +----+-------+
+    | id | name  |
+    +----+-------+
+    |  1 | Alice |
+    +----+-------+
+    """
+    cells = [[_cell(value) for value in column] for column in columns]
+    widths = [max([len(name), *map(len, column)]) for name, column in zip(names, cells, strict=True)]
+    line = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
+    right = [type.sql.startswith(("TINY", "SMALL", "INT", "BIG", "REAL", "DOUBLE", "DEC")) for type in types]
+    right = [flag and type.sql != "INTERVAL" for flag, type in zip(right, types, strict=True)]
+    lines = [line, _row([name.ljust(width) for name, width in zip(names, widths, strict=True)]), line]
+    for row in zip(*cells, strict=True):
+        lines.append(
+            _row([v.rjust(w) if to_right else v.ljust(w) for v, w, to_right in zip(row, widths, right, strict=True)])
+        )
+    count = f"{rows} row" if rows == 1 else f"{rows} rows"
+    return "\n".join([*lines, line, f"({count})", ""])
+
+
+def _cell(value: str | None) -> str:
+    text = "NULL" if value is None else value.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    return text if len(text) <= CELL_CHARS_MAX else text[: CELL_CHARS_MAX - 1] + "…"
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _objects(result: Result, batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    columns = [json_values(batch.column(i), type) for i, type in enumerate(result.types)]
+    if not columns:
+        return [{} for _ in range(batch.num_rows)]
+    return [
+        {name: value for name, value in zip(result.names, row, strict=True) if value is not None}
+        for row in zip(*columns, strict=True)
+    ]
+
+
+# --- streams ---------------------------------------------------------------------------------------------------------
+
+
+def _ndjson(result: Result) -> Iterator[bytes]:
+    for batch in result.batches():
+        rows = _objects(result, batch)
+        yield b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
+
+
+def _separated(separator: str, result: Result) -> Iterator[bytes]:
+    """CSV by RFC 4180: a value with the separator, a quote or a line break is quoted; NULL is empty, '' is quoted."""
+    yield (separator.join(_field(name, separator) for name in result.names) + "\n").encode()
+    for batch in result.batches():
+        columns = [text_values(batch.column(i), type) for i, type in enumerate(result.types)]
+        rows = zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
+        lines = (separator.join("" if v is None else _field(v, separator) for v in row) for row in rows)
+        yield "".join(line + "\n" for line in lines).encode()
+
+
+def _field(value: str, separator: str) -> str:
+    if value == "" or separator in value or '"' in value or "\n" in value or "\r" in value:
+        return '"' + value.replace('"', '""') + '"'
+    return value
+
+
+def _arrow(result: Result) -> Iterator[bytes]:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, result.schema) as writer:
+        yield _taken(sink)
+        for batch in result.batches():
+            writer.write_batch(batch)
+            yield _taken(sink)
+    yield _taken(sink)
+
+
+def _parquet(result: Result) -> Iterator[bytes]:
+    import pyarrow.parquet as pq
+
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, result.schema, compression="lz4") as writer:
+        for batch in result.batches():
+            writer.write_batch(batch)
+    yield sink.getvalue()
+
+
+def _taken(sink: io.BytesIO) -> bytes:
+    """What was written since the last call."""
+    piece = sink.getvalue()
+    sink.seek(0)
+    sink.truncate()
+    return piece
+
+
+STREAMS: Final[dict[str, Callable[[Result], Iterator[bytes]]]] = {
+    "arrow": _arrow,
+    "csv": partial(_separated, ","),
+    "tsv": partial(_separated, "\t"),
+    "ndjson": _ndjson,
+    "parquet": _parquet,
+}

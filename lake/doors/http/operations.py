@@ -1,0 +1,64 @@
+"""Health, position, metrics and maintenance. Spec: HTTP, Operations."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from lake.doors.http.routes import caller_of, node_of, route
+from lake.metrics import expose
+from lake.roles import Role
+
+
+@route("GET", "/stats", role=None)
+async def stats(request: web.Request) -> web.StreamResponse:
+    """Health and position."""
+    return web.json_response(node_of(request).stats())
+
+
+@route("GET", "/healthz", role=None, while_stopping=True)
+async def healthz(request: web.Request) -> web.StreamResponse:
+    """200 while the process runs."""
+    return web.Response(text="ok")
+
+
+@route("GET", "/ready", role=None, while_stopping=True)
+async def ready(request: web.Request) -> web.StreamResponse:
+    """200 when the node serves, 503 while it starts or stops."""
+    node = node_of(request)
+    if node.is_ready:
+        return web.Response(text="ready")
+    return web.Response(status=503, text=node.state, headers={"Retry-After": "1"})
+
+
+@route("GET", "/whoami", role=Role.READ)
+async def whoami(request: web.Request) -> web.StreamResponse:
+    """Who the node takes the caller for."""
+    caller = caller_of(request)
+    return web.json_response(
+        {"user": caller.user, "role": caller.role.label, "superuser": caller.superuser, "open": caller.open}
+    )
+
+
+@route("GET", "/metrics", role=Role.READ)
+async def metrics(request: web.Request) -> web.StreamResponse:
+    """Every counter and gauge, in the text exposition format."""
+    return web.Response(text=expose(), content_type="text/plain", charset="utf-8")
+
+
+@route("POST", "/tier", role=Role.ADMIN)
+async def tier(request: web.Request) -> web.StreamResponse:
+    """Writes the log into Parquet."""
+    return web.json_response({"rows_tiered": await node_of(request).tier(caller_of(request))})
+
+
+@route("GET", "/", role=None)
+async def home(request: web.Request) -> web.StreamResponse:
+    """What this is and where to go; a page for people comes with the console."""
+    lake = node_of(request).database.name
+    text = (
+        f"lake: {lake}\n\n"
+        "POST /sql               run SQL:  curl -d 'SELECT 1' ADDRESS/sql?format=table\n"
+        "POST /append/{table}    append newline-delimited JSON or an Arrow stream\n"
+        "GET  /stats             health and position\n"
+    )
+    return web.Response(text=text)

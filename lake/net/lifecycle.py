@@ -1,0 +1,83 @@
+"""Starting, serving, draining: from a configuration to a node that answers, and back.
+
+    starting   the lake is opened, led and announced; kernels are made ready; /healthz answers, /ready says 503
+    serving    /ready answers 200
+    draining   a stop signal came: new requests get 503, running ones ``drain_secs`` to end; a second signal ends at once
+
+Spec: HTTP, Node readiness.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from aiohttp import web
+
+from lake import log
+from lake.config import Config
+from lake.db.database import Database
+from lake.net.node import Node
+
+BACKLOG_MAX: Final = 1_024  # connections that wait to be accepted
+
+
+async def serve(config: Config, make_app: Callable[[Node], web.Application], say: Callable[[str], None]) -> None:
+    """Serves a lake until a signal, or the end of standard input, says stop.
+
+    say  prints what a person who started the node wants to read
+    """
+    database = await asyncio.to_thread(Database.open, config)
+    node = Node(database, config)
+    stopping = asyncio.Event()
+    _listen_for_signals(stopping)
+    if config.stop_with_stdin:
+        asyncio.get_running_loop().run_in_executor(None, _wait_for_stdin, asyncio.get_running_loop(), stopping)
+    runner = web.AppRunner(make_app(node), access_log=None, shutdown_timeout=1.0, handler_cancellation=True)
+    await runner.setup()
+    try:
+        host, _, port = config.addr.rpartition(":")
+        site = web.TCPSite(runner, host.strip("[]") or "127.0.0.1", int(port), backlog=BACKLOG_MAX)
+        await site.start()
+        address = _address_of(runner, host or "127.0.0.1")
+        await asyncio.to_thread(database.start, address)
+        node.state = "serving"
+        say(f"lake {database.name} is served at http://{address}")
+        await stopping.wait()
+        say("stopping: running requests may finish; a second signal stops at once")
+        await asyncio.sleep(config.drain_grace_secs)
+        await node.drain()
+    finally:
+        await runner.cleanup()
+        await asyncio.to_thread(node.close)
+
+
+def _address_of(runner: web.AppRunner, host: str) -> str:
+    """The address as clients reach it; port 0 has become a real one."""
+    port = runner.addresses[0][1]
+    return f"{'127.0.0.1' if host in ('0.0.0.0', '::', '') else host}:{port}"
+
+
+def _listen_for_signals(stopping: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        if stopping.is_set():
+            log.warn("stopped at once by a second signal")
+            sys.exit(1)
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):
+            loop.add_signal_handler(number, stop)
+
+
+def _wait_for_stdin(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        while sys.stdin.buffer.read(4_096):
+            pass
+    loop.call_soon_threadsafe(stopping.set)

@@ -1,0 +1,267 @@
+"""Node: the waist that every door talks to.
+
+    door  ->  await node.execute(principal, text, ...)  ->  Session.execute on a worker thread  ->  Result
+
+Rights, limits and the wording of errors are the same at every door because they all pass here. Anything that is not a
+LakeError becomes ``XX000 internal error`` in one place, ``_guard``, with its trace in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import hmac
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from lake import __version__, log
+from lake.config import Config
+from lake.db.database import Database
+from lake.db.result import Result
+from lake.db.session import Session
+from lake.db.write.once import Once
+from lake.errors import (
+    InternalError,
+    InvalidParameter,
+    LakeError,
+    NodeStopping,
+    StatementTooComplex,
+    TooManyRequests,
+)
+from lake.exec.context import Cancellation
+from lake.roles import OWNER, Principal, Role, Tokens
+from lake.storage.commits.sequencer import Acknowledged
+from lake.types import Type
+
+T = TypeVar("T")
+
+STATEMENTS_MAX: Final = 64  # running at once; each has a thread of its own that mostly waits for the engine's workers
+WAITING_MAX: Final = 1_024  # statements in line behind those; one more is refused with 53300
+SESSIONS_MAX: Final = 10_000
+AFTER_SECS_MAX: Final = 30.0  # how long a request waits for the commit it asks for
+
+
+@dataclass(slots=True)
+class _Kept:
+    session: Session
+    used_at: float
+
+
+class Node:
+    """One process serving one lake: its database, its callers' sessions, and the threads their statements run on."""
+
+    def __init__(self, database: Database, config: Config) -> None:
+        self.database = database
+        self.config = config
+        self.tokens = Tokens.of(config)
+        self.state = "starting"
+        self._threads = ThreadPoolExecutor(STATEMENTS_MAX, thread_name_prefix="statement")
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._sessions: dict[tuple[str, str], _Kept] = {}
+
+    # --- who is asking -----------------------------------------------------------------------------------------------
+
+    def sign_in(self, token: str | None, owner_key: str | None = None) -> Principal:
+        """The caller that presents a token, or the owner of this node by its key.
+
+        28000  no token, or a wrong one. Spec: HTTP, Roles and tokens.
+        """
+        if owner_key is not None and self.config.owner_key and _same(owner_key, self.config.owner_key):
+            return OWNER
+        return self.tokens.sign_in(token)
+
+    def session(self, principal: Principal, id: str | None) -> Session:
+        """The session of this id, made on first use; without an id one that lasts for this statement.
+
+        22023  an id that is not 8 to 128 letters, digits, - and _
+        53300  too many sessions
+        """
+        if id is None:
+            return Session(self.database, principal)
+        if not 8 <= len(id) <= 128 or not all(char.isascii() and (char.isalnum() or char in "-_") for char in id):
+            raise InvalidParameter("a session id is 8 to 128 letters, digits, - or _")
+        key = (principal.user, id)
+        kept = self._sessions.get(key)
+        if kept is None:
+            self.expire_sessions()
+            if len(self._sessions) >= SESSIONS_MAX:
+                raise TooManyRequests(f"this node holds {SESSIONS_MAX} sessions already")
+            kept = self._sessions[key] = _Kept(Session(self.database, principal), 0.0)
+        kept.used_at = self.database.clock.monotonic()
+        return kept.session
+
+    def end_session(self, principal: Principal, id: str) -> bool:
+        """Ends a session; whether there was one."""
+        return self._sessions.pop((principal.user, id), None) is not None
+
+    def expire_sessions(self) -> None:
+        """Ends sessions nobody used for ``session_idle_secs``."""
+        oldest = self.database.clock.monotonic() - self.config.session_idle_secs
+        for key in [key for key, kept in self._sessions.items() if kept.used_at < oldest]:
+            del self._sessions[key]
+
+    # --- statements --------------------------------------------------------------------------------------------------
+
+    async def execute(
+        self,
+        session: Session,
+        text: str,
+        params: Mapping[str, Any] | Sequence[Any] | None = None,
+        *,
+        job: str | None = None,
+        then: Callable[[Result], T],
+    ) -> T:
+        """Runs the statements of ``text`` and answers ``then`` of the last one's result, both on a worker thread.
+
+        A caller that goes away stops its statement. Errors are LakeErrors.
+        """
+        cancellation = Cancellation()
+
+        try:
+            return await self.call(lambda: then(session.execute(text, params, job=job, cancellation=cancellation)))
+        except asyncio.CancelledError:
+            cancellation.stop("canceling statement because its caller went away")
+            raise
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Runs blocking work on a worker thread.
+
+        53300  too many statements wait already
+        """
+        if self._running >= STATEMENTS_MAX + WAITING_MAX:
+            raise TooManyRequests(f"{WAITING_MAX} statements are waiting already; try again")
+        self._running += 1
+        self._idle.clear()
+        try:
+            context = contextvars.copy_context()
+            return await asyncio.get_running_loop().run_in_executor(
+                self._threads, lambda: context.run(_guard, work)
+            )
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._idle.set()
+
+    async def chunks(self, make: Iterator[T]) -> AsyncIterator[T]:
+        """What a blocking iterator makes, one piece on a worker thread at a time: the reader sets the pace."""
+        end = object()
+        try:
+            while (piece := await self.call(lambda: next(make, end))) is not end:
+                yield piece  # type: ignore[misc]
+        finally:
+            close = getattr(make, "close", None)
+            if close is not None:
+                close()
+
+    # --- rows --------------------------------------------------------------------------------------------------------
+
+    async def append(
+        self,
+        principal: Principal,
+        table: str,
+        body: bytes,
+        *,
+        is_arrow: bool,
+        producer: str | None = None,
+        seq: int | None = None,
+        prev: int | None = None,
+    ) -> Acknowledged:
+        """Appends rows exactly once for a producer and its seq; durable when it answers.
+
+        body  newline-delimited JSON, or an Arrow IPC stream. Spec: HTTP, Append and bulk insert.
+        """
+        principal.require(Role.WRITE)
+        once = None if producer is None or seq is None else Once(producer, seq, prev)
+        future = await self.call(lambda: self.database.append(_name(table), body, is_arrow=is_arrow, once=once))
+        return await asyncio.wrap_future(future)
+
+    async def insert(self, principal: Principal, table: str, query: str, job: str | None) -> dict[str, Any]:
+        """Writes a query's rows to a table, made if absent; ``{rows}``, or ``{duplicate: true}`` for a known job."""
+        principal.require(Role.WRITE)
+        session = Session(self.database, principal)
+        return await self.call(lambda: session.insert_query(_name(table), query, job).outcome or {})
+
+    async def define_table(self, principal: Principal, table: str, columns: list[tuple[str, Type]]) -> dict[str, Any]:
+        """Makes a table, or adds columns at the end of one that exists."""
+        principal.require(Role.ADMIN)
+        return await self.call(lambda: self.database.define_table(_name(table), columns))
+
+    async def wait_for(self, commit: int) -> None:
+        """Returns once this node has seen ``commit``.
+
+        57014  it does not come within AFTER_SECS_MAX
+        """
+        if commit > self.database.version:
+            await self.call(lambda: self.database.wait_for(commit, AFTER_SECS_MAX))
+
+    async def tier(self, principal: Principal) -> int:
+        """Writes the log into Parquet; how many rows were waiting."""
+        principal.require(Role.ADMIN)
+        return await self.call(self.database.tier)
+
+    # --- the node itself ---------------------------------------------------------------------------------------------
+
+    def stats(self) -> dict[str, Any]:
+        """Health and position. Spec: HTTP, Node stats."""
+        return {
+            "lake": self.database.name,
+            "role": "leader",
+            "leader": self.config.addr,
+            "nodes": [self.config.addr],
+            "shard_runs": 0,
+            "python_workers": 0,
+            "live_queries": 0,
+            "version": __version__,
+            "releases": {self.config.addr: __version__},
+            **self.database.stats(),
+        }
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the node serves: started, and not told to stop."""
+        return self.state == "serving"
+
+    def check_serving(self) -> None:
+        """57P01 once the node was told to stop."""
+        if self.state == "draining":
+            raise NodeStopping("the node is stopping; try another node or again later")
+
+    async def drain(self) -> None:
+        """Refuses new requests and waits for those running, ``drain_secs`` at most."""
+        self.state = "draining"
+        try:
+            await asyncio.wait_for(self._idle.wait(), self.config.drain_secs)
+        except TimeoutError:
+            log.warn("statements still ran when draining ended", running=self._running, drain_secs=self.config.drain_secs)
+
+    def close(self) -> None:
+        """Ends the threads and the database: everything acknowledged is durable already."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self.database.close()
+
+
+def _guard(work: Callable[[], T]) -> T:
+    """Runs ``work``; what is not a LakeError becomes one, with its trace in the log."""
+    try:
+        return work()
+    except LakeError:
+        raise
+    except RecursionError as error:
+        raise StatementTooComplex("the statement is nested too deep") from error
+    except Exception as error:
+        log.error("internal error", error)
+        raise InternalError(f"internal error: {type(error).__name__}: {error}") from error
+
+
+def _name(text: str) -> tuple[str, ...]:
+    """The parts of a table's name in a path: ``sales.orders``."""
+    return tuple(text.split("."))
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(), other.encode())
+

@@ -1,0 +1,303 @@
+"""The interactive shell: history, completion, statements over several lines, a progress line, tables.
+
+    demo> SELECT count(*)
+      ...   FROM flights;
+
+A statement ends with ``;``. Lines that begin with a dot are the shell's own: .tables .help .timing .quit and the like.
+Input that is not a terminal is run as a script: errors go to standard error, and the next statement runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from lake.client import Answer, Connection
+from lake.errors import LakeError, SyntaxFailure
+from lake.sql import parser
+
+HISTORY_FILE: Final = "history"
+PROGRESS_AFTER_SECS: Final = 0.5
+ROWS_SHOWN_MAX: Final = 1_000
+HELP: Final = """\
+.help              this text
+.tables            tables and views
+.schema [TABLE]    columns of one or all tables
+.read FILE         run the statements of a file
+.timing on|off     print the time of each statement
+.format NAME       table, json, ndjson, csv, tsv
+.quit, .exit, \\q   leave
+Statements end with a semicolon. Control-C gives up a line, control-D leaves."""
+
+
+class Shell:
+    """A connection, and how its answers are shown."""
+
+    def __init__(self, db: Connection, name: str) -> None:
+        self.db = db
+        self.name = name
+        self.timing = True
+        self.format = "table"
+        self.is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        self.failed = False
+
+    def run_statement(self, text: str) -> None:
+        """Runs statements and prints the answer, or the error."""
+        started = time.monotonic()
+        try:
+            with _progress(self.is_terminal):
+                answer = self.db.sql(text)
+        except LakeError as error:
+            self.failed = True
+            print(f"error: {error} ({error.sqlstate})", file=sys.stderr)
+            return
+        except KeyboardInterrupt:
+            self.failed = True
+            print("given up", file=sys.stderr)
+            return
+        self._show(answer)
+        if self.timing and self.is_terminal:
+            print(f"{(time.monotonic() - started) * 1_000:.1f} ms")
+
+    def run_dot(self, line: str) -> bool:
+        """Runs a line of the shell's own; False when it says to leave."""
+        word, _, rest = line.strip().partition(" ")
+        command = COMMANDS.get(word)
+        if word in (".quit", ".exit", "\\q"):
+            return False
+        if command is None:
+            print(f"no command {word}; .help lists them", file=sys.stderr)
+        else:
+            command(self, rest.strip())
+        return True
+
+    def _show(self, answer: Answer) -> None:
+        for notice in answer.notices:
+            print(notice)
+        if answer.outcome is not None:
+            print(answer)
+        elif self.format == "table":
+            print(_head(answer))
+        else:
+            from lake.doors.http import encode
+
+            result = answer.result()
+            pieces = [encode.json_rows(result)] if self.format == "json" else encode.STREAMS[self.format](result)
+            for piece in pieces:
+                print(piece.decode(), end="")
+            print()
+
+
+def run_shell(db: Connection, where: str) -> int:
+    """Reads statements and runs them until the input ends; 1 if a script's statement failed."""
+    shell = Shell(db, Path(where).name or where)
+    if not shell.is_terminal:
+        _run_script(shell, sys.stdin)
+        return 1 if shell.failed else 0
+    print(f"lake {where}    .help lists commands, control-D leaves")
+    session = _prompt_session(shell)
+    while True:
+        try:
+            text = session.prompt(f"{shell.name}> ").strip()
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return 0
+        if text.startswith((".", "\\q")):
+            if not shell.run_dot(text):
+                return 0
+        elif text:
+            shell.run_statement(text)
+
+
+def _run_script(shell: Shell, lines: Iterable[str]) -> None:
+    """Runs the statements and dot lines of a script; an error does not end it."""
+    waiting = ""
+    for line in lines:
+        if not waiting.strip() and line.lstrip().startswith((".", "\\q")):
+            if not shell.run_dot(line):
+                return
+            continue
+        waiting += line
+        if is_complete(waiting):
+            shell.run_statement(waiting)
+            waiting = ""
+    if waiting.strip():
+        shell.run_statement(waiting)
+
+
+def is_complete(text: str) -> bool:
+    """Whether ``text`` is whole statements: it ends with a semicolon that is not inside a string or a comment."""
+    if not text.rstrip().endswith(";"):
+        return False
+    try:
+        parser.parse(text)
+    except SyntaxFailure as error:
+        return "unterminated" not in error.message
+    except LakeError:
+        return True
+    return True
+
+
+def _head(answer: Answer) -> str:
+    """An answer's table; of a long one the first rows, saying so."""
+    rows = answer.table.num_rows
+    if rows <= ROWS_SHOWN_MAX:
+        return str(answer)
+    first = Answer(answer.columns, answer.types, answer.tag, answer.table.slice(0, ROWS_SHOWN_MAX))
+    return f"{first}\nthe first {ROWS_SHOWN_MAX} of {rows} rows; .format csv prints all"
+
+
+@contextlib.contextmanager
+def _progress(is_terminal: bool) -> Iterator[None]:
+    """A line that says how long a statement has been running, once that is long enough to wonder."""
+    if not is_terminal:
+        yield
+        return
+    ended = threading.Event()
+
+    def tick() -> None:
+        started = time.monotonic()
+        if ended.wait(PROGRESS_AFTER_SECS):
+            return
+        while not ended.wait(0.1):
+            print(f"\rrunning {time.monotonic() - started:.1f} s, control-C gives up ", end="", file=sys.stderr, flush=True)
+        print("\r" + " " * 48 + "\r", end="", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=tick, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+# --- the terminal ----------------------------------------------------------------------------------------------------
+
+
+def _prompt_session(shell: Shell) -> Any:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+    from prompt_toolkit.filters import Condition
+    from prompt_toolkit.history import FileHistory
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+    from prompt_toolkit.lexers import PygmentsLexer
+    from pygments.lexers.sql import PostgresLexer
+
+    from lake.config import load
+
+    folder = Path(load().config_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    session: PromptSession[str] = PromptSession(
+        history=FileHistory(str(folder / HISTORY_FILE)),
+        auto_suggest=AutoSuggestFromHistory(),
+        completer=_completer(shell),
+        complete_while_typing=False,
+        lexer=PygmentsLexer(PostgresLexer),
+        multiline=Condition(lambda: not _may_run(session.default_buffer.text)),
+        prompt_continuation=lambda width, line, wrapped: "... ".rjust(width),
+        key_bindings=KeyBindings(),
+    )
+
+    @session.key_bindings.add("c-c")  # type: ignore[union-attr]
+    def _(event: KeyPressEvent) -> None:
+        event.app.exit(exception=KeyboardInterrupt)
+
+    return session
+
+
+def _may_run(text: str) -> bool:
+    """Whether Enter runs what was typed: a dot line, nothing, or whole statements."""
+    stripped = text.strip()
+    return not stripped or stripped.startswith((".", "\\q")) or is_complete(text)
+
+
+def _completer(shell: Shell) -> Any:
+    """Completes keywords, functions, tables and columns; what exists is asked once for each prompt."""
+    from prompt_toolkit.completion import Completer, Completion
+    from prompt_toolkit.document import Document
+
+    class Words(Completer):
+        """Candidates for the word before the cursor."""
+
+        def get_completions(self, document: Document, complete_event: object) -> Iterator[Completion]:
+            word = document.get_word_before_cursor(pattern=_WORD)
+            if document.text.lstrip().startswith("."):
+                yield from (Completion(name, -len(document.text.lstrip())) for name in COMMANDS if name.startswith(word))
+                return
+            for candidate in candidates(shell.db, word):
+                yield Completion(candidate, -len(word))
+
+    return Words()
+
+
+def candidates(db: Connection, word: str) -> list[str]:
+    """Names and keywords that begin with ``word``, in its case: names of the lake first."""
+    lowered = word.lower()
+    if not lowered:
+        return []
+    names: set[str] = set()
+    with contextlib.suppress(LakeError):
+        answer = db.sql(
+            "SELECT table_name AS name FROM information_schema.tables "
+            "UNION SELECT column_name FROM information_schema.columns UNION SELECT name FROM lake.functions"
+        )
+        names = {row[0] for row in answer.rows()}
+    keywords = [key.upper() if not word.islower() else key for key in map(str.lower, parser.keywords())]
+    found = [name for name in sorted(names) if name.lower().startswith(lowered)]
+    return found + [key for key in sorted(keywords) if key.lower().startswith(lowered) and key.lower() not in names]
+
+
+def _tables(shell: Shell, rest: str) -> None:
+    shell.run_statement("SHOW TABLES")
+
+
+def _schema(shell: Shell, rest: str) -> None:
+    condition = " AND table_name = '" + rest.replace("'", "''") + "'" if rest else ""
+    shell.run_statement(
+        "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns "
+        f"WHERE table_schema NOT IN ('information_schema', 'lake'){condition} ORDER BY table_name, ordinal_position"
+    )
+
+
+def _read(shell: Shell, rest: str) -> None:
+    try:
+        text = Path(rest).read_text(encoding="utf-8")
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return
+    _run_script(shell, text.splitlines(keepends=True))
+
+
+def _timing(shell: Shell, rest: str) -> None:
+    shell.timing = rest != "off" if rest else not shell.timing
+    print(f"timing {'on' if shell.timing else 'off'}")
+
+
+def _format(shell: Shell, rest: str) -> None:
+    if rest not in ("table", "json", "ndjson", "csv", "tsv"):
+        print("formats: table, json, ndjson, csv, tsv", file=sys.stderr)
+    else:
+        shell.format = rest
+
+
+def _help(shell: Shell, rest: str) -> None:
+    print(HELP)
+
+
+COMMANDS: Final[dict[str, Callable[[Shell, str], None]]] = {
+    ".help": _help,
+    ".tables": _tables,
+    ".schema": _schema,
+    ".read": _read,
+    ".timing": _timing,
+    ".format": _format,
+}
+_WORD: Final = re.compile(r"[\w.]+$")
