@@ -88,12 +88,9 @@ class LakeEngine:
         """The answer of one statement."""
         try:
             result = self._database.sql(text)
-            return Answer(
-                tuple(result.columns),
-                "".join(map(letter_of, result.types)),
-                [tuple(map(_plain, row)) for row in result.rows()],
-                result.count,
-            )
+            letters = "".join(map(letter_of, result.types))
+            rows = [tuple(map(_plain, row)) for row in result.rows()]
+            return Answer(result.columns, letters, rows, (result.outcome or {}).get("rows"))
         except LakeError as error:
             raise Failure(str(error), error.sqlstate) from error
 
