@@ -66,11 +66,11 @@ class Source:
 
 
 def layer_of(name: str) -> str:
-    """The layer of ``lake.<name>``.
+    """The layer of ``lake.<name>``; ``__version__`` and the like are everyone's.
 
     A module at the root that is none of the listed ones is an error of the one who put it there.
     """
-    if name in FOUNDATION:
+    if name in FOUNDATION or name.startswith("__") and name not in PROGRAM:
         return "foundation"
     if name in PROGRAM:
         return "program"
@@ -174,11 +174,11 @@ def check_words() -> Iterator[str]:
 
 def check_grammar() -> Iterator[str]:
     """Grammar rules without a builder method, and builder methods without a rule."""
-    rules = grammar_names()
+    rules, inlined = grammar_names()
     methods = builder_methods()
     for name in sorted(set(rules) - set(methods)):
         yield f"{rules[name]}: rule {name} has no method in lake/sql/build"
-    for name in sorted(set(methods) - set(rules)):
+    for name in sorted(set(methods) - set(rules) - inlined):
         yield f"{methods[name]}: method {name} has no rule in grammars"
 
 
@@ -217,13 +217,14 @@ _RULE: Final = re.compile(r"^(?P<mark>[?!]*)(?P<name>_?[a-z]\w*)(?:\{[^}]*\})?(?
 _ALIAS: Final = re.compile(r"->\s*(?P<name>[a-z]\w*)")
 
 
-def grammar_names() -> dict[str, str]:
-    """Rule names and aliases that reach the builder, each with its place.
+def grammar_names() -> tuple[dict[str, str], set[str]]:
+    """Rule names and aliases that reach the builder, each with its place; and the rules that may.
 
-    A rule whose alternatives all carry an alias, and one that starts with an underscore, makes no call of its own; nor
-    does a ``?rule``, unless it must hold several things, which the builder then answers for.
+    A rule whose alternatives all carry an alias, and one that starts with an underscore, makes no call of its own. A
+    ``?rule`` makes one where it holds several things, and none where it holds one.
     """
     found: dict[str, str] = {}
+    inlined: set[str] = set()
     for path in sorted((ROOT / "grammars").glob("*.lark")):
         text = re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8"))
         starts = list(_RULE.finditer(text))
@@ -231,25 +232,30 @@ def grammar_names() -> dict[str, str]:
             body = text[start.end() : following.start() if following else len(text)]
             place = f"grammars/{path.name}:{text.count(chr(10), 0, start.start()) + 1}"
             found |= {alias["name"]: place for alias in _ALIAS.finditer(body)}
-            if start["name"].startswith("_") or "?" in start["mark"] or _all_aliased(body):
-                continue
-            found[start["name"]] = place
-    return found
+            if "?" in start["mark"]:
+                inlined.add(start["name"])
+            elif not start["name"].startswith("_") and not _all_aliased(body):
+                found[start["name"]] = place
+    return found, inlined
 
 
 def builder_methods() -> dict[str, str]:
-    """Public methods of the classes in lake/sql/build, each with its place."""
+    """Public methods of the classes in lake/sql/build that no other method calls, each with its place."""
     found: dict[str, str] = {}
+    called: set[str] = set()
     for source in of_lake():
-        if source.inside.startswith("sql/build/"):
-            for node in source.tree.body:
-                if isinstance(node, ast.ClassDef):
-                    found |= {
-                        item.name: f"{source.path}:{item.lineno}"
-                        for item in node.body
-                        if isinstance(item, ast.FunctionDef) and not item.name.startswith("_")
-                    }
-    return found
+        if not source.inside.startswith("sql/build/"):
+            continue
+        for node in ast.walk(source.tree):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)):
+                    called.add(name)
+                case ast.ClassDef(body=body):
+                    methods = [item for item in body if isinstance(item, ast.FunctionDef)]
+                    found |= {each.name: f"{source.path}:{each.lineno}" for each in methods if each.name[0] != "_"}
+    # One that others call helps them; where it is a rule's too, the rule finds it all the same.
+    rules, inlined = grammar_names()
+    return {name: place for name, place in found.items() if name not in called or name in rules or name in inlined}
 
 
 def _all_aliased(body: str) -> bool:
