@@ -1,0 +1,483 @@
+"""Every change of a lake as a value, and ``apply(state, commit) -> state``: the fold that makes a lake of its log.
+
+    commit 41   [CreateTable(flights), Advance("loader", 1)]
+    commit 42   [AppendRows(flights, 1000 rows, inline 0), Advance("loader", 2)]
+    commit 43   [Tiered(flights, upto=42, files=[..])]
+
+``apply`` is pure: the same state and commit give the same state, on every node and after every restart. It refuses what
+cannot follow the state (a name that is taken, a table that is gone) with an error a user can read; the sequencer meets
+such an error before the commit is written, so replaying a log never does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from lake.errors import (
+    DependentObjects,
+    DuplicateColumn,
+    DuplicateObject,
+    InvalidTableDefinition,
+    UndefinedSchema,
+    UndefinedTable,
+)
+from lake.storage.catalog import sketches
+from lake.storage.catalog.maps import PersistentMap
+from lake.storage.catalog.model import (
+    SYSTEM_COLUMNS,
+    Column,
+    Constraint,
+    DataFile,
+    Garbage,
+    Manifest,
+    Progress,
+    Schema,
+    Table,
+    View,
+)
+from lake.storage.catalog.state import ELECTIONS_MAX, State, display_name, index_times
+from lake.storage.tail.tail import Tail, TailPart, tail_after
+
+Rows = pa.RecordBatch | bytes | memoryview
+
+
+class CreateSchema(msgspec.Struct, frozen=True, tag="create schema"):
+    """A schema is there from here on."""
+
+    schema: Schema
+
+
+class DropSchema(msgspec.Struct, frozen=True, tag="drop schema"):
+    """An empty schema goes."""
+
+    name: str
+
+
+class CreateTable(msgspec.Struct, frozen=True, tag="create table"):
+    """A table is there, empty; its ``id`` is the state's ``next_id``."""
+
+    table: Table
+
+
+class AlterTable(msgspec.Struct, frozen=True, tag="alter table"):
+    """A table is defined anew; its rows and files stay."""
+
+    table: int
+    schema: str
+    name: str
+    columns: tuple[Column, ...]
+    constraints: tuple[Constraint, ...]
+    options: dict[str, str]
+    comment: str | None
+    next_column: int
+
+
+class DropTable(msgspec.Struct, frozen=True, tag="drop table"):
+    """A table goes; its files follow when nobody can be reading them."""
+
+    table: int
+
+
+class CreateView(msgspec.Struct, frozen=True, tag="create view"):
+    """A view is there; its ``id`` is the state's ``next_id``."""
+
+    view: View
+
+
+class DropView(msgspec.Struct, frozen=True, tag="drop view"):
+    """A view goes."""
+
+    view: int
+
+
+class AppendRows(msgspec.Struct, frozen=True, tag="append", omit_defaults=True):
+    """Rows join a table's tail: piece ``inline`` of the commit's body, or a segment."""
+
+    table: int
+    rows: int
+    row_id: int
+    inline: int = -1
+    segment: str | None = None
+    checksum: int = 0
+
+
+class AddFiles(msgspec.Struct, frozen=True, tag="add files"):
+    """Rows that were written to files at once, past the tail; ``sketches`` are of all these files, by column id."""
+
+    table: int
+    files: tuple[DataFile, ...]
+    sketches: dict[int, bytes]
+
+
+class Tiered(msgspec.Struct, frozen=True, tag="tiered"):
+    """The tail up to commit ``upto`` is in these files."""
+
+    table: int
+    upto: int
+    files: tuple[DataFile, ...]
+    sketches: dict[int, bytes]
+
+
+class ReplaceFiles(msgspec.Struct, frozen=True, tag="replace files"):
+    """Files give way to others that hold the same rows, at the place of the first of them."""
+
+    table: int
+    removed: tuple[str, ...]
+    files: tuple[DataFile, ...]
+
+
+class SealFiles(msgspec.Struct, frozen=True, tag="seal files"):
+    """Files leave the table entry for a manifest, which also takes over older manifests."""
+
+    table: int
+    sealed: tuple[str, ...]
+    manifest: Manifest
+    replaced: tuple[str, ...]
+
+
+class Truncate(msgspec.Struct, frozen=True, tag="truncate"):
+    """A table is empty; a tiering job that began before it is refused by its epoch."""
+
+    table: int
+
+
+class Advance(msgspec.Struct, frozen=True, tag="advance"):
+    """A producer has come to ``seq``."""
+
+    producer: str
+    seq: int
+
+
+class Elected(msgspec.Struct, frozen=True, tag="elected"):
+    """A leader's first act."""
+
+    term: int
+    address: str
+
+
+class Forget(msgspec.Struct, frozen=True, tag="forget"):
+    """Garbage is removed from the store and need not be listed any longer."""
+
+    paths: tuple[str, ...]
+
+
+Change = (
+    CreateSchema | DropSchema | CreateTable | AlterTable | DropTable | CreateView | DropView | AppendRows | AddFiles
+    | Tiered | ReplaceFiles | SealFiles | Truncate | Advance | Elected | Forget
+)  # fmt: skip
+
+DEFINITIONS: Final = (CreateSchema, DropSchema, CreateTable, AlterTable, DropTable, CreateView, DropView)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One entry of the log.
+
+    time    microseconds since the epoch
+    writer  nonce of the leader that wrote it: what tells one's own commit from another's after a lost reply
+    rows    pieces that AppendRows name by position: batches on the way in, encoded on the way back
+    """
+
+    number: int
+    time: int
+    term: int
+    writer: str
+    changes: tuple[Change, ...]
+    rows: tuple[Rows, ...] = ()
+
+
+def apply(state: State, commit: Commit) -> State:
+    """The lake after ``commit``, which follows ``state``."""
+    assert commit.number == state.number + 1, f"commit {commit.number} does not follow {state.number}"
+    draft = Draft(state, commit.number, commit.time)
+    for change in commit.changes:
+        draft.apply(change, commit.rows)
+    return draft.state()
+
+
+class Draft:
+    """A state being made for one commit: changes go in one by one, and each sees those before it."""
+
+    def __init__(self, state: State, number: int, time: int) -> None:
+        self._fields: dict[str, Any] = {field.name: getattr(state, field.name) for field in fields(State)}
+        self.number = number
+        self.time = time
+        self._fields |= {"number": number, "time": time, "times": index_times(state.times, time, number)}
+
+    def state(self) -> State:
+        """The state as it would be if the commit ended here."""
+        return State(**self._fields)
+
+    def apply(self, change: Change, rows: Sequence[Rows] = ()) -> None:
+        """Takes one change in; an error leaves the draft as it was."""
+        if isinstance(change, AppendRows):
+            self.append(change, rows[change.inline] if change.inline >= 0 else None)
+            return
+        _APPLY[type(change)](self, change)
+        if isinstance(change, DEFINITIONS):
+            self._fields["definitions"] = self.number
+
+    def mark(self) -> dict[str, Any]:
+        """What ``reset`` needs to take back all that is applied from here on."""
+        return self._fields.copy()
+
+    def reset(self, mark: dict[str, Any]) -> None:
+        """Takes back what was applied since ``mark``."""
+        self._fields = mark
+
+    @property
+    def next_row_id(self) -> int:
+        """The id of the next row written."""
+        return self._fields["next_row_id"]  # type: ignore[no-any-return]
+
+    @property
+    def producers(self) -> PersistentMap[str, Progress]:
+        """Producers' progress so far."""
+        return self._fields["producers"]  # type: ignore[no-any-return]
+
+    def table(self, id: int) -> Table:
+        """The table with that id; 42P01 if it is gone."""
+        found: Table | None = self._fields["tables"].get(id)
+        if found is None:
+            raise UndefinedTable("the table was dropped")
+        return found
+
+    # --- schemas, tables, views ---------------------------------------------------------------------------------------
+
+    def _create_schema(self, change: CreateSchema) -> None:
+        schemas: PersistentMap[str, Schema] = self._fields["schemas"]
+        if change.schema.name in schemas:
+            raise DuplicateObject(f'schema "{change.schema.name}" already exists')
+        self._fields["schemas"] = schemas.set(change.schema.name, change.schema)
+
+    def _drop_schema(self, change: DropSchema) -> None:
+        schemas: PersistentMap[str, Schema] = self._fields["schemas"]
+        if change.name not in schemas:
+            raise UndefinedSchema(f'schema "{change.name}" does not exist')
+        held = sorted(name for schema, name in self._fields["names"] if schema == change.name)
+        if held:
+            raise DependentObjects(f'cannot drop schema "{change.name}": it holds "{held[0]}"')
+        self._fields["schemas"] = schemas.remove(change.name)
+
+    def _create_table(self, change: CreateTable) -> None:
+        table = change.table
+        _check_columns(table.name, table.columns)
+        self._take_name(table.schema, table.name, table.id)
+        made = msgspec.structs.replace(table, created=self.time, tiered=self.number)
+        self._fields["tables"] = self._fields["tables"].set(table.id, made)
+        self._fields["next_id"] = max(self._fields["next_id"], table.id + 1)
+
+    def _alter_table(self, change: AlterTable) -> None:
+        table = self.table(change.table)
+        _check_columns(change.name, change.columns)
+        if (table.schema, table.name) != (change.schema, change.name):
+            self._take_name(change.schema, change.name, table.id)
+            self._fields["names"] = self._fields["names"].remove((table.schema, table.name))
+        definition = {name: getattr(change, name) for name in change.__struct_fields__ if name != "table"}
+        self._put(msgspec.structs.replace(table, **definition))
+
+    def _drop_table(self, change: DropTable) -> None:
+        table = self.table(change.table)
+        self._throw_away(table)
+        self._fields["tables"] = self._fields["tables"].remove(table.id)
+        self._fields["names"] = self._fields["names"].remove((table.schema, table.name))
+
+    def _create_view(self, change: CreateView) -> None:
+        view = change.view
+        self._take_name(view.schema, view.name, view.id)
+        made = msgspec.structs.replace(view, created=self.time)
+        self._fields["views"] = self._fields["views"].set(view.id, made)
+        self._fields["next_id"] = max(self._fields["next_id"], view.id + 1)
+
+    def _drop_view(self, change: DropView) -> None:
+        view: View | None = self._fields["views"].get(change.view)
+        if view is None:
+            raise UndefinedTable("the view was dropped")
+        self._fields["views"] = self._fields["views"].remove(view.id)
+        self._fields["names"] = self._fields["names"].remove((view.schema, view.name))
+
+    def _take_name(self, schema: str, name: str, id: int) -> None:
+        if schema not in self._fields["schemas"]:
+            raise UndefinedSchema(f'schema "{schema}" does not exist')
+        if (schema, name) in self._fields["names"]:
+            raise DuplicateObject(f'relation "{display_name(schema, name)}" already exists')
+        self._fields["names"] = self._fields["names"].set((schema, name), id)
+
+    # --- rows and files -----------------------------------------------------------------------------------------------
+
+    def append(self, change: AppendRows, piece: Rows | None) -> None:
+        """Adds rows to a tail; a segment's rows may be given where they are at hand, so that nobody reads them back."""
+        table = self.table(change.table)
+        part = TailPart(
+            rows=change.rows,
+            version=self.number,
+            version_high=self.number,
+            row_id=change.row_id,
+            created=self.time,
+            batch=piece if isinstance(piece, pa.RecordBatch) else None,
+            encoded=None if isinstance(piece, pa.RecordBatch) else piece,
+            segment=change.segment,
+            checksum=change.checksum,
+        )
+        before: Tail | None = self._fields["tails"].get(table.id)
+        self._fields["tails"] = self._fields["tails"].set(table.id, Tail(part, before))
+        self._fields["tail_rows"] += change.rows
+        self._fields["next_row_id"] = max(self._fields["next_row_id"], change.row_id + change.rows)
+        self._put(msgspec.structs.replace(table, written=table.written + change.rows))
+
+    def _add_files(self, change: AddFiles) -> None:
+        table = self.table(change.table)
+        placed = []
+        for file in change.files:
+            if not file.has_system:
+                first = self._fields["next_row_id"]
+                self._fields["next_row_id"] = first + file.rows
+                file = msgspec.structs.replace(
+                    file,
+                    row_id=first,
+                    row_id_high=first + file.rows - 1,
+                    version=self.number,
+                    version_high=self.number,
+                    created=self.time,
+                )
+            placed.append(file)
+        rows = sum(file.rows for file in placed)
+        self._put(
+            msgspec.structs.replace(
+                table,
+                files=(*table.files, *placed),
+                written=table.written + rows,
+                sketches=_folded(table.sketches, change.sketches),
+            )
+        )
+
+    def _tiered(self, change: Tiered) -> None:
+        table = self.table(change.table)
+        tail: Tail | None = self._fields["tails"].get(table.id)
+        rest = tail_after(tail, change.upto)
+        if tail is not None:
+            gone = {part.segment for part in tail.newest_first() if part.segment}
+            gone -= {part.segment for part in rest.newest_first() if part.segment} if rest else set()
+            self._discard(sorted(path for path in gone if path))
+            self._set_tail(table.id, tail, rest)
+        self._put(
+            msgspec.structs.replace(
+                table,
+                files=(*table.files, *change.files),
+                tiered=change.upto,
+                sketches=_folded(table.sketches, change.sketches),
+            )
+        )
+
+    def _replace_files(self, change: ReplaceFiles) -> None:
+        table = self.table(change.table)
+        removed = set(change.removed)
+        place = next((at for at, file in enumerate(table.files) if file.path in removed), len(table.files))
+        before, rest = table.files[:place], table.files[place:]
+        kept = tuple(file for file in rest if file.path not in removed)
+        if len(table.files) - len(before) - len(kept) != len(removed):
+            raise UndefinedTable(f'files of table "{table.name}" to replace are gone')
+        self._discard(change.removed)
+        self._put(msgspec.structs.replace(table, files=(*before, *change.files, *kept)))
+
+    def _seal_files(self, change: SealFiles) -> None:
+        table = self.table(change.table)
+        sealed, replaced = set(change.sealed), set(change.replaced)
+        files = tuple(file for file in table.files if file.path not in sealed)
+        manifests = tuple(manifest for manifest in table.manifests if manifest.path not in replaced)
+        found = len(table.files) - len(files) + len(table.manifests) - len(manifests)
+        if found != len(sealed) + len(replaced):
+            raise UndefinedTable(f'files of table "{table.name}" to seal are gone')
+        self._discard(change.replaced)
+        self._put(msgspec.structs.replace(table, files=files, manifests=(*manifests, change.manifest)))
+
+    def _truncate(self, change: Truncate) -> None:
+        table = self.table(change.table)
+        self._throw_away(table)
+        self._put(
+            msgspec.structs.replace(
+                table, files=(), manifests=(), sketches={}, tiered=self.number, epoch=table.epoch + 1
+            )
+        )
+
+    def _throw_away(self, table: Table) -> None:
+        """A table's files, manifests and tail become garbage."""
+        tail: Tail | None = self._fields["tails"].get(table.id)
+        if tail is not None:
+            self._discard([part.segment for part in tail.newest_first() if part.segment])
+            self._set_tail(table.id, tail, None)
+        self._discard([file.path for file in table.files])
+        self._discard([manifest.path for manifest in table.manifests], sealed=True)
+
+    def _set_tail(self, id: int, before: Tail, after: Tail | None) -> None:
+        tails: PersistentMap[int, Tail] = self._fields["tails"]
+        self._fields["tails"] = tails.set(id, after) if after else tails.remove(id)
+        self._fields["tail_rows"] += (after.rows if after else 0) - before.rows
+
+    def _discard(self, paths: Sequence[str], *, sealed: bool = False) -> None:
+        garbage: PersistentMap[str, Garbage] = self._fields["garbage"]
+        for path in paths:
+            garbage = garbage.set(path, Garbage(path, self.number, self.time, sealed))
+        self._fields["garbage"] = garbage
+
+    def _put(self, table: Table) -> None:
+        self._fields["tables"] = self._fields["tables"].set(table.id, table)
+
+    # --- the lake itself ----------------------------------------------------------------------------------------------
+
+    def _advance(self, change: Advance) -> None:
+        progress = Progress(change.seq, self.number, self.time)
+        self._fields["producers"] = self.producers.set(change.producer, progress)
+
+    def _elected(self, change: Elected) -> None:
+        self._fields["term"] = change.term
+        self._fields["elections"] = (*self._fields["elections"], (self.number, self.time))[-ELECTIONS_MAX:]
+
+    def _forget(self, change: Forget) -> None:
+        garbage: PersistentMap[str, Garbage] = self._fields["garbage"]
+        for path in change.paths:
+            garbage = garbage.remove(path)
+        self._fields["garbage"] = garbage
+
+
+_APPLY: Final[dict[type, Callable[[Draft, Any], None]]] = {
+    CreateSchema: Draft._create_schema,
+    DropSchema: Draft._drop_schema,
+    CreateTable: Draft._create_table,
+    AlterTable: Draft._alter_table,
+    DropTable: Draft._drop_table,
+    CreateView: Draft._create_view,
+    DropView: Draft._drop_view,
+    AddFiles: Draft._add_files,
+    Tiered: Draft._tiered,
+    ReplaceFiles: Draft._replace_files,
+    SealFiles: Draft._seal_files,
+    Truncate: Draft._truncate,
+    Advance: Draft._advance,
+    Elected: Draft._elected,
+    Forget: Draft._forget,
+}
+
+
+def _check_columns(table: str, columns: Sequence[Column]) -> None:
+    if not columns:
+        raise InvalidTableDefinition(f'table "{table}" has no columns')
+    for name in (column.name for column in columns):
+        if name in SYSTEM_COLUMNS:
+            raise InvalidTableDefinition(f'column name "{name}" is kept for the lake\'s own column')
+    for kind in ("name", "stored", "id"):
+        seen: set[object] = set()
+        for column in columns:
+            value = getattr(column, kind)
+            if value in seen or value == "":
+                raise DuplicateColumn(f'column "{column.name}" specified more than once')
+            seen.add(value)
+
+
+def _folded(known: dict[int, bytes], more: dict[int, bytes]) -> dict[int, bytes]:
+    return {**known, **{id: sketches.merged([known.get(id, b""), sketch]) for id, sketch in more.items()}}

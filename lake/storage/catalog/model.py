@@ -1,0 +1,228 @@
+"""What exists in a lake, as frozen values: tables and their columns, views, schemas, files, producers.
+
+    Lake ── Schema ── Table ── Column, Constraint
+                        │  └── DataFile ── ColumnRange        Parquet, up to 128 listed here
+                        │  └── Manifest                       more files, sealed in an object
+                        └──────Tail                           rows that are not in files yet (``lake.storage.tail``)
+
+Values are msgspec structs: they compare by value, and their JSON is what commits and checkpoints hold. A field added
+later has a default, so that older commits stay readable; a field is never given another meaning.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from lake.errors import UndefinedObject
+from lake.types import BIGINT, TIMESTAMPTZ, List, Type, parse_type_name
+
+PUBLIC: Final = "public"  # the schema of names without one
+FILES_MAX: Final = 128  # data files a table entry lists before older ones are sealed
+
+# The columns every table has without being asked, left out of ``*``.
+ROW_ID, VERSION, CREATED_AT, UPDATED_AT = "_row_id", "_version", "_created_at", "_updated_at"
+SYSTEM_COLUMNS: Final[dict[str, Type]] = {
+    ROW_ID: BIGINT,
+    VERSION: BIGINT,
+    CREATED_AT: TIMESTAMPTZ,
+    UPDATED_AT: TIMESTAMPTZ,
+}
+
+RangeValue = bool | int | float | str | None
+
+
+class Column(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A column of a table.
+
+    id       unlike every other column's of the table, for ever; statistics are kept by it
+    name     what SQL calls it
+    stored   what files and log segments call it; a re-added name is stored under another
+    default  SQL text, or None
+    """
+
+    id: int
+    name: str
+    sql_type: str
+    not_null: bool = False
+    default: str | None = None
+    stored: str = ""
+    comment: str | None = None
+
+    @staticmethod
+    def of(id: int, name: str, type: Type, *, not_null: bool = False, default: str | None = None) -> Column:
+        """A column whose stored name is its name."""
+        return Column(id, name, type.sql, not_null, default, name)
+
+    @property
+    def type(self) -> Type:
+        """The SQL type."""
+        return parse_sql_type(self.sql_type)
+
+
+class Constraint(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A rule of a table: ``kind`` is ``primary key``, ``unique`` or ``check``; ``text`` is a check's SQL."""
+
+    kind: str
+    name: str
+    columns: tuple[str, ...] = ()
+    text: str = ""
+
+
+class ColumnRange(msgspec.Struct, frozen=True, array_like=True):
+    """Least and greatest value in physical form, and the NULLs; both None where nothing is known or all is NULL."""
+
+    low: RangeValue
+    high: RangeValue
+    nulls: int
+
+
+class DataFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A Parquet file of a table.
+
+    groups        rows of each row group
+    ranges        by column id; columns without an entry have no known range
+    dictionaries  stored names of text columns with few values, read as codes
+    has_system    whether the system columns are in the file; if not, row ``i`` has id ``row_id + i`` and all rows have
+                  ``version`` and ``created``, which the commit that adds the file fills in
+    row_id_high, version_high   greatest of the file
+    """
+
+    path: str
+    rows: int
+    bytes: int
+    groups: tuple[int, ...] = ()
+    ranges: dict[int, ColumnRange] = {}
+    dictionaries: tuple[str, ...] = ()
+    has_system: bool = False
+    row_id: int = -1
+    row_id_high: int = -1
+    version: int = 0
+    version_high: int = 0
+    created: int = 0
+
+
+class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Files sealed in an object of their own, with what a query needs to know before it opens that object."""
+
+    path: str
+    files: int
+    rows: int
+    bytes: int
+    ranges: dict[int, ColumnRange] = {}
+    row_id: int = 0
+    row_id_high: int = 0
+    version: int = 0
+    version_high: int = 0
+
+
+class Table(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A table, without its tail.
+
+    folder       where its files are, below ``data/``; kept through a rename
+    files        newest files, in order of arrival; older ones are in ``manifests``
+    tiered       commit up to which rows are in files
+    epoch        counts the times that TRUNCATE emptied it
+    written      rows ever written
+    sketches     distinct-count sketch of files, by column id
+    """
+
+    id: int
+    schema: str
+    name: str
+    columns: tuple[Column, ...]
+    folder: str
+    kind: str = "append"
+    constraints: tuple[Constraint, ...] = ()
+    options: dict[str, str] = {}
+    comment: str | None = None
+    files: tuple[DataFile, ...] = ()
+    manifests: tuple[Manifest, ...] = ()
+    tiered: int = 0
+    epoch: int = 0
+    written: int = 0
+    created: int = 0
+    next_column: int = 0
+    sketches: dict[int, bytes] = {}
+
+    def column(self, name: str) -> Column | None:
+        """The column that SQL calls ``name``, or None."""
+        return next((column for column in self.columns if column.name == name), None)
+
+    @property
+    def file_rows(self) -> int:
+        """Rows in files."""
+        return sum(file.rows for file in self.files) + sum(manifest.rows for manifest in self.manifests)
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of files."""
+        return sum(file.bytes for file in self.files) + sum(manifest.bytes for manifest in self.manifests)
+
+    @property
+    def file_count(self) -> int:
+        """Files, sealed ones too."""
+        return len(self.files) + sum(manifest.files for manifest in self.manifests)
+
+
+class View(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A stored query, as SQL text; ``columns`` renames its outputs where it is not empty."""
+
+    id: int
+    schema: str
+    name: str
+    columns: tuple[str, ...]
+    query: str
+    created: int = 0
+    comment: str | None = None
+
+
+class Schema(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A namespace of tables and views."""
+
+    name: str
+    created: int = 0
+    comment: str | None = None
+
+
+class Progress(msgspec.Struct, frozen=True, array_like=True):
+    """How far a producer has come: its last ``seq``, the commit that has it, and when."""
+
+    seq: int
+    number: int
+    at: int
+
+
+class Garbage(msgspec.Struct, frozen=True, array_like=True):
+    """An object that no current table names, kept for readers until ``retain_secs`` have passed since ``at``.
+
+    number   the commit that let go of it
+    sealed   it is a manifest, whose files go with it
+    """
+
+    path: str
+    number: int
+    at: int
+    sealed: bool = False
+
+
+_TYPE_FORM: Final = re.compile(r"([^(]+?)\s*(?:\(([\d,\s]*)\))?")
+
+
+@lru_cache(maxsize=4_096)
+def parse_sql_type(text: str) -> Type:
+    """The type whose ``sql`` is ``text``.
+
+    >>> parse_sql_type("DECIMAL(15,2)[]")
+    List(of=Decimal(precision=15, scale=2))
+    """
+    if text.endswith("[]"):
+        return List(parse_sql_type(text[:-2]))
+    form = _TYPE_FORM.fullmatch(text.strip())
+    if form is None:
+        raise UndefinedObject(f'type "{text}" does not exist')
+    numbers = tuple(int(part) for part in (form[2] or "").split(",") if part.strip())
+    return parse_type_name(form[1], numbers)

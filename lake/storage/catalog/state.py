@@ -1,0 +1,149 @@
+"""State: everything a lake is at one commit, frozen; look-ups by name.
+
+A state is made by ``catalog.changes.apply`` from the one before it and shares with it all that the commit left alone.
+Rows of files are not in it, only their records; rows of the tail are.
+"""
+
+from __future__ import annotations
+
+import bisect
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from lake.errors import UndefinedTable
+from lake.storage.catalog.maps import PersistentMap
+from lake.storage.catalog.model import PUBLIC, Garbage, Progress, Schema, Table, View
+from lake.storage.tail.tail import Tail
+
+TIMES_MAX = 4_096  # entries of the time index; past it every second old one goes
+TIME_STEP = 1_000_000  # microseconds between two entries
+ELECTIONS_MAX = 1_000
+
+QualifiedName = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A lake at commit ``number``.
+
+    time          of that commit, microseconds; never less than the commit's before
+    definitions   newest commit that changed what a statement's text means: the catalog version of plan caches
+    next_id       of tables and views
+    next_row_id   of rows, over all tables
+    names         schema and name to the id of a table or view
+    tails         rows that are not in files, by table id; tables without such rows have no entry
+    garbage       by path
+    times         (time, number), ascending, about one for each second that had a commit
+    elections     (number, time) of leaders' first commits, newest last; see ``commits.checkpoint``
+    """
+
+    number: int = 0
+    time: int = 0
+    term: int = 0
+    format: int = 1
+    definitions: int = 0
+    next_id: int = 1
+    next_row_id: int = 1
+    tail_rows: int = 0
+    schemas: PersistentMap[str, Schema] = field(default_factory=lambda: PersistentMap({PUBLIC: Schema(PUBLIC)}))
+    tables: PersistentMap[int, Table] = field(default_factory=PersistentMap)
+    views: PersistentMap[int, View] = field(default_factory=PersistentMap)
+    names: PersistentMap[QualifiedName, int] = field(default_factory=PersistentMap)
+    producers: PersistentMap[str, Progress] = field(default_factory=PersistentMap)
+    tails: PersistentMap[int, Tail] = field(default_factory=PersistentMap)
+    garbage: PersistentMap[str, Garbage] = field(default_factory=PersistentMap)
+    times: tuple[tuple[int, int], ...] = ()
+    elections: tuple[tuple[int, int], ...] = ()
+
+    def find(self, name: str, schema: str = PUBLIC) -> Table | View | None:
+        """The table or view of that name, or None."""
+        id = self.names.get((schema, name))
+        if id is None:
+            return None
+        return self.tables.get(id) or self.views.get(id)
+
+    def table(self, name: str, schema: str = PUBLIC) -> Table:
+        """The table of that name.
+
+        42P01  there is none; the hint is a near name
+        """
+        found = self.find(name, schema)
+        if not isinstance(found, Table):
+            raise UndefinedTable(f'relation "{display_name(schema, name)}" does not exist', hint=self.hint(name, schema))
+        return found
+
+    def table_by_id(self, id: int) -> Table:
+        """The table with that id.
+
+        42P01  it was dropped
+        """
+        found = self.tables.get(id)
+        if found is None:
+            raise UndefinedTable("the table was dropped")
+        return found
+
+    def view(self, name: str, schema: str = PUBLIC) -> View:
+        """The view of that name.
+
+        42P01  there is none; the hint is a near name
+        """
+        found = self.find(name, schema)
+        if not isinstance(found, View):
+            raise UndefinedTable(f'view "{display_name(schema, name)}" does not exist', hint=self.hint(name, schema))
+        return found
+
+    def hint(self, name: str, schema: str = PUBLIC) -> str | None:
+        """A question that offers the relation whose name is nearest, or None."""
+        known = {display_name(*found): found for found in self.names}
+        wanted = display_name(schema, name)
+        same_letters = [shown for shown in known if shown.lower() == wanted.lower()]
+        near = same_letters or difflib.get_close_matches(wanted, known, n=1, cutoff=0.6)
+        return f'Did you mean "{near[0]}"?' if near else None
+
+    def relations(self) -> list[Table | View]:
+        """Tables and views by schema and name."""
+        found: Iterable[Table | View] = (*self.tables.values(), *self.views.values())
+        return sorted(found, key=lambda item: (item.schema, item.name))
+
+    def number_at(self, time: int) -> int:
+        """The newest commit at or before ``time``, to about a second; 0 if the index does not reach so far back."""
+        if time >= self.time:
+            return self.number
+        index = bisect.bisect_right(self.times, (time, 1 << 62)) - 1
+        return self.times[index][1] if index >= 0 else 0
+
+    def waiting_rows(self, id: int) -> int:
+        """Rows of a table that are not in files."""
+        tail = self.tails.get(id)
+        return tail.rows if tail else 0
+
+    def rows(self, id: int) -> int:
+        """Rows of a table."""
+        return self.table_by_id(id).file_rows + self.waiting_rows(id)
+
+    def free_folder(self, name: str) -> str:
+        """A folder below ``data/`` for a table called ``name`` that no table has: the name, or ``name__N``."""
+        plain = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name)[:64] or "table"
+        taken = {table.folder for table in self.tables.values()}
+        taken |= {path.split("/")[1] for path in self.garbage if path.startswith("data/")}
+        folder, number = plain, 1
+        while folder in taken:
+            number += 1
+            folder = f"{plain}__{number}"
+        return folder
+
+
+def display_name(schema: str, name: str) -> str:
+    """A relation's name as messages write it: without its schema where that is the default one."""
+    return name if schema == PUBLIC else f"{schema}.{name}"
+
+
+def index_times(times: tuple[tuple[int, int], ...], time: int, number: int) -> tuple[tuple[int, int], ...]:
+    """The time index after a commit: commits within TIME_STEP of an entry get none of their own."""
+    if times and time - times[-1][0] < TIME_STEP:
+        return times
+    if len(times) >= TIMES_MAX:
+        half = TIMES_MAX // 2
+        times = times[:half:2] + times[half:]
+    return (*times, (time, number))

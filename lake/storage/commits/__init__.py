@@ -1,0 +1,1 @@
+"""The log: ``commit`` (bytes), ``log`` (the fence), ``checkpoint`` (opening), ``sequencer`` (group commit), ``terms``."""

@@ -1,0 +1,45 @@
+"""What storage can be told: one frozen value, with defaults that suit a folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StorageOptions:
+    """Settings of the storage layer; the program fills them from its configuration.
+
+    inline_bytes       a flush up to this size rides in the commit, a larger one is a segment
+    tier_secs          least time between two tiering rounds; a table with ``tier_rows`` waiting rows does not wait
+    retain_secs        how long replaced files and tiered segments stay
+    gc_secs            how long commits stay that a checkpoint covers
+    changelog_secs     how long commits stay for feeds
+    orphan_secs        age at which a file that nothing names is removed
+    codec              compression of data files: ``lz4``, ``zstd``, ``snappy``, ``none``
+    backlog            rows that may wait for tiering before commits pause
+    queue_flushes      flushes that may wait for a commit
+    round_bytes        bytes of rows that one commit takes inline
+    hot_bytes          decoded columns kept in memory; 0 is off
+    workers            threads that write files and fetch commits
+    sync               fsync before a write is acknowledged; off only for lakes that may be lost with the machine
+    checkpoint_commits, checkpoint_bytes, checkpoint_secs
+                       a checkpoint is due after so many commits or bytes, and not sooner than so many seconds
+    """
+
+    inline_bytes: int = 64 << 10
+    tier_secs: float = 10.0
+    tier_rows: int = 1_000_000
+    retain_secs: float = 60.0
+    gc_secs: float = 60.0
+    changelog_secs: float = 0.0
+    orphan_secs: float = 86_400.0
+    codec: str = "lz4"
+    backlog: int = 10_000_000
+    queue_flushes: int = 16_384
+    round_bytes: int = 16 << 20
+    hot_bytes: int = 0
+    workers: int = 2
+    sync: bool = True
+    checkpoint_commits: int = 256
+    checkpoint_bytes: int = 32 << 20
+    checkpoint_secs: float = 5.0

@@ -1,0 +1,1 @@
+"""Rows of a table: ``write`` and ``read`` Parquet, ``prune``, ``snapshot``, ``hot`` columns."""

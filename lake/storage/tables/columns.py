@@ -1,0 +1,61 @@
+"""Columns between the engine's types and those of Parquet files.
+
+    DECIMAL(p<=18)   int64, scaled             <->  decimal64, stored as INT32 or INT64 with a DECIMAL annotation
+    INTERVAL         month_day_nano_interval   <->  FIXED_LEN_BYTE_ARRAY(16): months, days, nanoseconds
+    all others       the same on both sides
+
+Both ways are views of the same buffers: nothing is copied.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lake.types import Decimal, Interval, List, Type
+
+_INTERVAL_STORED = pa.binary(16)
+
+
+def stored_type(type: Type) -> pa.DataType:
+    """The Arrow type that a file holds for a column of ``type``."""
+    match type:
+        case Decimal(precision, scale) if type.is_short:
+            return pa.decimal64(precision, scale)
+        case Interval():
+            return _INTERVAL_STORED
+        case List(of):
+            return pa.list_(stored_type(of))
+        case _:
+            return type.arrow
+
+
+def to_stored(array: pa.Array, type: Type) -> pa.Array:
+    """``array``, in ``type.physical``, as files hold it."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return _viewed(array, stored_type(type))
+
+
+def from_stored(array: pa.Array, type: Type) -> pa.Array:
+    """``array`` of a file in ``type.physical``; text may stay dictionary-coded; narrower numbers of old files widen."""
+    wanted = type.physical
+    if array.type.equals(wanted) or pa.types.is_dictionary(array.type):
+        return array
+    stored = stored_type(type)
+    if not array.type.equals(stored):
+        array = array.cast(stored)
+    return _viewed(array, wanted)
+
+
+def _viewed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The same buffers under another type of the same layout."""
+    if array.type.equals(wanted):
+        return array
+    if pa.types.is_list(array.type):
+        values = _viewed(array.values, wanted.value_type)
+        return pa.Array.from_buffers(
+            wanted, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[values]
+        )
+    return pa.Array.from_buffers(
+        wanted, len(array), array.buffers(), null_count=array.null_count, offset=array.offset
+    )

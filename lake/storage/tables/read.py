@@ -1,0 +1,179 @@
+"""Parquet files of the lake to batches, one row group at a time.
+
+    Footers            parsed footers, bounded
+    read_group         a row group's columns, from hot memory or decoded, in physical types
+    row_batches        whole arrays cut to batches of MORSEL_ROWS rows
+
+Text columns with few values are read as dictionary codes. Decimals come as scaled int64, a view of what was decoded. The
+system columns are read where the file has them and computed where it has not. Columns a file lacks are NULL.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lake.errors import DataCorrupted
+from lake.storage.catalog.model import CREATED_AT, ROW_ID, SYSTEM_COLUMNS, UPDATED_AT, VERSION, DataFile
+from lake.storage.objects.base import ObjectMissing, ObjectStore
+from lake.storage.tables.columns import from_stored
+from lake.storage.tables.hot import HotColumns
+from lake.types import Type
+
+MORSEL_ROWS: Final = 65_536
+FOOTER_BYTES_MAX: Final = 128 << 20  # of footers kept, as they are serialised
+
+
+class Footers:
+    """Footers of files, parsed once and kept within FOOTER_BYTES_MAX."""
+
+    def __init__(self, budget: int = FOOTER_BYTES_MAX) -> None:
+        self._budget = budget
+        self._kept: OrderedDict[str, pq.FileMetaData] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, path: str) -> pq.FileMetaData | None:
+        """The footer, or None."""
+        with self._lock:
+            found = self._kept.get(path)
+            if found is not None:
+                self._kept.move_to_end(path)
+            return found
+
+    def put(self, path: str, footer: pq.FileMetaData) -> None:
+        """Keeps a footer."""
+        with self._lock:
+            if path in self._kept:
+                return
+            self._kept[path] = footer
+            self._bytes += footer.serialized_size
+            while self._bytes > self._budget and len(self._kept) > 1:
+                _, gone = self._kept.popitem(last=False)
+                self._bytes -= gone.serialized_size
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """What reading needs: the store and the caches over it."""
+
+    store: ObjectStore
+    footers: Footers
+    hot: HotColumns
+
+    def open(self, file: DataFile, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
+        """The file, its footer from the cache.
+
+        XX001  it is missing or not Parquet
+        """
+        try:
+            source = self.store.open_reader(file.path)
+            known = self.footers.get(file.path)
+            opened = pq.ParquetFile(source, metadata=known, read_dictionary=list(dictionaries), pre_buffer=False)
+        except ObjectMissing:
+            raise DataCorrupted(f"object {file.path} is missing from {self.store.address}") from None
+        except (pa.ArrowException, OSError) as error:
+            raise DataCorrupted(f"{file.path} cannot be read: {error}") from error
+        if known is None:
+            self.footers.put(file.path, opened.metadata)
+        return opened
+
+    def footer(self, file: DataFile) -> pq.FileMetaData:
+        """The file's footer."""
+        return self.footers.get(file.path) or self.open(file).metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A column to read: the name answers give it, the name files give it, its type."""
+
+    name: str
+    stored: str
+    type: Type
+
+
+def read_group(reader: Reader, file: DataFile, group: int, columns: Sequence[Wanted]) -> list[pa.RecordBatch]:
+    """The columns of a row group as batches of at most MORSEL_ROWS rows.
+
+    XX001  the file is missing or damaged
+    """
+    rows = file.groups[group]
+    found: dict[str, pa.Array] = {}
+    missing: list[Wanted] = []
+    for column in columns:
+        if column.stored in SYSTEM_COLUMNS and not file.has_system:
+            found[column.stored] = system_column(file, group, column.stored)
+            continue
+        kept = reader.hot.get((file.path, group, column.stored))
+        if kept is not None:
+            found[column.stored] = kept
+        else:
+            missing.append(column)
+    if missing:
+        for column, array in zip(missing, _decode(reader, file, group, missing)):
+            found[column.stored] = array
+            reader.hot.put((file.path, group, column.stored), array)
+    return row_batches([found[column.stored] for column in columns], [column.name for column in columns], rows)
+
+
+def row_batches(arrays: Sequence[pa.Array], names: Sequence[str], rows: int) -> list[pa.RecordBatch]:
+    """Arrays of ``rows`` rows as batches of at most MORSEL_ROWS; of no arrays, batches that only count."""
+    batches = []
+    for start in range(0, rows, MORSEL_ROWS):
+        count = min(MORSEL_ROWS, rows - start)
+        if arrays:
+            cut = arrays if count == rows else [array.slice(start, count) for array in arrays]
+            batches.append(pa.RecordBatch.from_arrays(list(cut), names=list(names)))
+        else:
+            empty = pa.Array.from_buffers(pa.struct([]), count, [None])
+            batches.append(pa.RecordBatch.from_struct_array(empty))
+    return batches
+
+
+def system_column(file: DataFile, group: int, name: str) -> pa.Array:
+    """A system column of a row group whose file does not hold it."""
+    rows = file.groups[group]
+    if name == ROW_ID:
+        first = file.row_id + sum(file.groups[:group])
+        return pa.array(np.arange(first, first + rows, dtype=np.int64))
+    assert name in (VERSION, CREATED_AT, UPDATED_AT), name
+    value = file.version if name == VERSION else file.created
+    return pa.array(np.full(rows, value, np.int64)).view(SYSTEM_COLUMNS[name].physical)
+
+
+def _decode(reader: Reader, file: DataFile, group: int, columns: Sequence[Wanted]) -> list[pa.Array]:
+    coded = [column.stored for column in columns if column.stored in file.dictionaries]
+    opened = reader.open(file, coded)
+    rows = file.groups[group]
+    if group >= opened.metadata.num_row_groups or opened.metadata.row_group(group).num_rows != rows:
+        raise DataCorrupted(f"{file.path} is not the file that the catalog names: row group {group} differs")
+    held = set(opened.schema_arrow.names)
+    names = [column.stored for column in columns if column.stored in held]
+    try:
+        table = opened.read_row_group(group, columns=names, use_threads=False) if names else None
+    except (pa.ArrowException, OSError) as error:
+        raise DataCorrupted(f"{file.path} cannot be read: {error}") from error
+    finally:
+        opened.close(force=True)
+    return [
+        from_stored(_one_array(table.column(column.stored)), column.type)
+        if table is not None and column.stored in held
+        else pa.nulls(rows, column.type.physical)
+        for column in columns
+    ]
+
+
+def _one_array(chunked: pa.ChunkedArray) -> pa.Array:
+    if chunked.num_chunks == 1:
+        return chunked.chunk(0)
+    if pa.types.is_dictionary(chunked.type):
+        chunked = chunked.unify_dictionaries()
+    combined = chunked.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)

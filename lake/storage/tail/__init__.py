@@ -1,0 +1,1 @@
+"""The newest rows: ``segment`` (rows as bytes) and ``tail`` (rows since the last tiering)."""

@@ -1,0 +1,108 @@
+"""Tiering: the tail's rows become Parquet files, and one commit says so.
+
+    tail up to commit 42 ── files ── commit 43: Tiered(t, upto=42, files)        rows after 42 stay in the tail
+
+A kill before the commit leaves files that nothing names (``expire`` removes them); after it nothing is left to do. The
+job names what it folded, and its commit is refused where the table was emptied or dropped meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from lake.clock import Clock
+from lake.errors import SerializationFailure
+from lake.metrics import ROWS_TIERED
+from lake.storage.catalog.changes import Change, SealFiles, Tiered
+from lake.storage.catalog.manifests import seal
+from lake.storage.catalog.model import Table
+from lake.storage.catalog.state import State
+from lake.storage.commits.sequencer import Append, Flush
+from lake.storage.faults import crash_point
+from lake.storage.options import StorageOptions
+from lake.storage.tables.snapshot import Snapshot, TableSnapshot
+from lake.storage.tables.write import Target, Written, write_files
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    table: Table
+    rows: int
+    written: Written
+
+
+def fold(
+    snapshot: Snapshot, clock: Clock, options: StorageOptions, pool: ThreadPoolExecutor, tables: Sequence[int] | None = None
+) -> Flush | None:
+    """Writes the tails of a snapshot to files; answers the flush that records them, or None if there are no rows.
+
+    tables  ids of the tables to fold, or None for all
+    """
+    jobs = []
+    for id in sorted(snapshot.state.tails):
+        if tables is not None and id not in tables:
+            continue
+        source = snapshot.table_by_id(id)
+        written = write_files(_target(source, clock, options), source.tail_chunks(), pool, workers=options.workers)
+        jobs.append(_Job(source.table, source.tail.rows if source.tail else 0, written))
+        assert written.rows == jobs[-1].rows, "tiering writes every row of the tail once"
+    if not jobs:
+        return None
+    crash_point("tier-files-written")
+    upto = snapshot.state.number
+
+    def record(state: State) -> list[Change | Append]:
+        return [
+            Tiered(job.table.id, upto, job.written.files, job.written.sketches)
+            for job in jobs
+            if _is_current(state, job, upto)
+        ]
+
+    ROWS_TIERED.add(sum(job.rows for job in jobs))
+    return Flush(prepare=record)
+
+
+def seal_all(snapshot: Snapshot, clock: Clock) -> Flush | None:
+    """Writes manifests for tables that list too many files; answers the flush that records them, or None."""
+    store = snapshot.reader.store
+    changes: list[SealFiles] = []
+    for table in snapshot.state.tables.values():
+        changes += seal(store, clock, snapshot.manifests, table)
+    if not changes:
+        return None
+
+    def record(state: State) -> list[Change | Append]:
+        return [change for change in changes if _still_lists(state, change)]
+
+    return Flush(prepare=record)
+
+
+def _target(source: TableSnapshot, clock: Clock, options: StorageOptions) -> Target:
+    table, store = source.table, source.snapshot.reader.store
+    return Target(store, clock, table.folder, table.columns, options.codec, has_system=True)
+
+
+def _is_current(state: State, job: _Job, upto: int) -> bool:
+    """Whether the table still has exactly the rows that were folded.
+
+    40001  it has others: two rounds ran at once, which never happens in one process
+    """
+    table = state.tables.get(job.table.id)
+    if table is None or table.epoch != job.table.epoch:
+        return False
+    tail = state.tails.get(table.id)
+    rows = sum(part.rows for part in tail.newest_first() if part.version_high <= upto) if tail else 0
+    if rows != job.rows or table.tiered != job.table.tiered:
+        raise SerializationFailure(f'table "{table.name}" was tiered by another job')
+    return True
+
+
+def _still_lists(state: State, change: SealFiles) -> bool:
+    table = state.tables.get(change.table)
+    if table is None:
+        return False
+    files = {file.path for file in table.files}
+    manifests = {manifest.path for manifest in table.manifests}
+    return files.issuperset(change.sealed) and manifests.issuperset(change.replaced)

@@ -1,0 +1,150 @@
+"""Upkeep of a lake that this process leads: one round after another on a thread of its own.
+
+    tier      rows of the tail to files, at most every ``tier_secs``, at once past ``tier_rows`` rows of a table
+    merge     eight small files to one
+    seal      files past 128 to manifests
+    expire    replaced files and tiered segments that nobody reads
+    log       a checkpoint when one is due; commits that checkpoints cover
+    orphans   once an hour
+    alive     the leader's mark, every ten seconds, once it has an address
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from lake.errors import NotLeading
+from lake.log import error as log_error
+from lake.storage.commits import checkpoint, terms
+from lake.storage.commits.sequencer import Flush
+from lake.storage.faults import crash_point
+from lake.storage.lake import Lake
+from lake.storage.tiering.compact import merge
+from lake.storage.tiering.expire import remove_garbage, remove_orphans
+from lake.storage.tiering.tier import fold, seal_all
+
+STEP_SECS: Final = 1.0
+ORPHANS_SECS: Final = 3_600.0
+MERGE_ROUNDS_MAX: Final = 16  # of one upkeep round
+
+
+class Upkeep:
+    """Runs rounds; ``tier`` and ``round`` may be called from any thread, one runs at a time."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._one_at_a_time = threading.Lock()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._address: str | None = None
+        start = lake.clock.monotonic()
+        self._tiered_at = self._checkpoint_at = self._cleaned_at = start
+        self._orphans_at = start - ORPHANS_SECS
+        self._beat_at = start - terms.HEARTBEAT_SECS
+
+    def start(self, address: str | None = None) -> None:
+        """Starts the thread; with ``address`` it says every ten seconds that this leader takes requests there."""
+        self._address = address
+        self._thread = threading.Thread(target=self._run, name="lake-upkeep", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread after the round that runs."""
+        self._stopping.set()
+        self._lake.tiering_wanted.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def tier(self) -> int:
+        """Moves every row of the tail to files; answers how many there were. ``POST /tier`` and tests call it."""
+        with self._one_at_a_time:
+            return self._tier()
+
+    def round(self, *, force: bool = False) -> None:
+        """Does what is due; with ``force`` all of it, whatever the time."""
+        with self._one_at_a_time:
+            now = self._lake.clock.monotonic()
+            self._beat(now)
+            if force or self._tiering_is_due(now):
+                self._tier()
+                self._merge()
+                self._submit(seal_all(self._lake.snapshot(), self._lake.clock))
+            self._clean(now, force)
+
+    def merge(self) -> bool:
+        """Merges what is due once; answers whether anything was."""
+        with self._one_at_a_time:
+            return self._merge_once()
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._lake.tiering_wanted.wait(STEP_SECS)
+            if self._stopping.is_set():
+                return
+            try:
+                self.round()
+            except NotLeading:
+                return
+            except Exception as failure:
+                # The thread outlives a failed round: the next one tries again, and what this one wrote nobody names.
+                log_error("upkeep failed", failure)
+
+    def _tiering_is_due(self, now: float) -> bool:
+        lake = self._lake
+        if lake.tiering_wanted.is_set():
+            return True
+        if any(tail.rows >= lake.options.tier_rows for tail in lake.state.tails.values()):
+            return True
+        return len(lake.state.tails) > 0 and now - self._tiered_at >= lake.options.tier_secs
+
+    def _tier(self) -> int:
+        lake = self._lake
+        lake.tiering_wanted.clear()
+        self._tiered_at = lake.clock.monotonic()
+        snapshot = lake.snapshot()
+        rows = snapshot.state.tail_rows
+        self._submit(fold(snapshot, lake.clock, lake.options, lake.writers))
+        crash_point("tier-committed")
+        return rows
+
+    def _merge(self) -> None:
+        for _ in range(MERGE_ROUNDS_MAX):
+            if not self._merge_once():
+                return
+
+    def _merge_once(self) -> bool:
+        lake = self._lake
+        flush = merge(lake.snapshot(), lake.clock, lake.options, lake.writers)
+        self._submit(flush)
+        return flush is not None
+
+    def _clean(self, now: float, force: bool) -> None:
+        lake, options = self._lake, self._lake.options
+        wall = lake.clock.now()
+        flush = remove_garbage(
+            lake.store, lake.manifests, lake.state, now=wall, retain_secs=options.retain_secs, pinned=lake.pinned()
+        )
+        self._submit(flush)
+        if force or (lake.checkpoint_is_due() and now - self._checkpoint_at >= options.checkpoint_secs):
+            lake.write_checkpoint()
+            self._checkpoint_at = now
+        if force or now - self._cleaned_at >= options.gc_secs:
+            self._cleaned_at = now
+            keep = max(options.gc_secs, options.changelog_secs)
+            checkpoint.remove_commits(lake.store, lake.log, lake.state, now=wall, keep_secs=keep)
+        if force or now - self._orphans_at >= ORPHANS_SECS:
+            self._orphans_at = now
+            remove_orphans(lake.store, lake.manifests, lambda: lake.state, now=wall, orphan_secs=options.orphan_secs)
+
+    def _beat(self, now: float) -> None:
+        if self._address is not None and now - self._beat_at >= terms.HEARTBEAT_SECS:
+            self._lake.announce(self._address)
+            self._beat_at = now
+
+    def _submit(self, flush: Flush | None) -> None:
+        if flush is not None:
+            self._lake.submit(flush).result()
