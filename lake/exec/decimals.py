@@ -10,7 +10,8 @@ decimals on; ``widen`` gives the physical type where a batch needs it. Values pa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Context, Decimal as PythonDecimal
+from decimal import Context
+from decimal import Decimal as PythonDecimal
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -99,7 +100,7 @@ def to_value(result: Scaled, type: Decimal) -> pa.Array:
     low, high = Scaled(values).bounds()
     if max(high, -low) >= 10**type.precision:
         raise out_of_range(type)
-    if -INT64_MAX <= low and high <= INT64_MAX:
+    if low >= -INT64_MAX and high <= INT64_MAX:
         return views.to_array(values.astype(np.int64), pa.int64(), result.valid)
     words = np.empty((values.size, 2), np.int64)
     words[:, 0] = (values & (_WORD - 1)).astype(np.uint64).view(np.int64)
@@ -220,13 +221,13 @@ def _rounded(number: int, unit: int, half_up: bool) -> int:
 
 def _combine(left: Scaled, right: Scaled, run: Any, bounds: Any) -> Scaled:
     low, high = bounds(left.bounds(), right.bounds())
-    fits = -INT64_MAX <= low and high <= INT64_MAX
+    fits = low >= -INT64_MAX and high <= INT64_MAX
     one, two = left.values, right.values
     if left.is_wide or right.is_wide or not fits:
         one, two = _as_objects(one), _as_objects(two)
     if isinstance(one, int) and isinstance(two, int):
         one, two = np.array([one], object), np.array([two], object)
-    elif isinstance(one, int) and not fits_int64(one) or isinstance(two, int) and not fits_int64(two):
+    elif (isinstance(one, int) and not fits_int64(one)) or (isinstance(two, int) and not fits_int64(two)):
         one, two = _as_objects(one), _as_objects(two)
     valid = left.valid if right.valid is None else right.valid if left.valid is None else left.valid & right.valid
     return Scaled(run(one, two), valid)

@@ -1,0 +1,332 @@
+"""Casts with SQL's meaning: what does not fit is refused and named, and TRY_CAST answers NULL for it.
+
+    CAST(2.7 AS INT)       2          a fraction is cut
+    CAST(300 AS TINYINT)   22003      value 300 is out of range for type tinyint
+    CAST('abc' AS INT)     22P02      invalid input syntax for type integer: "abc"
+    TRY_CAST('abc' AS INT) NULL
+
+A cast between types answers the physical type of its target; decimals may be narrow (``exec.decimals``). Casts from and to
+text are in ``cast_text``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lake.errors import DatatypeMismatch, DatetimeOverflow, NumericOutOfRange
+from lake.exec import decimals
+from lake.exec.cast_text import from_text, split_list, to_text
+from lake.exec.constants import as_array, list_array, list_parts
+from lake.exec.decimals import Scaled, Value
+from lake.exec.kernels import views
+from lake.sql.catalog import Settings
+from lake.types import (
+    INTERVAL,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Float,
+    Integer,
+    Interval,
+    Json,
+    List,
+    Null,
+    Text,
+    Time,
+    Timestamp,
+    Type,
+)
+
+MICROSECONDS_OF_DAY: Final = 86_400_000_000
+DOUBLE_EXACT_MAX: Final = 2**53
+"""Integers up to this are exact as DOUBLE, and so is the rounding of one divided by a power of ten."""
+
+_NAMES: Final = {8: "tinyint", 16: "smallint", 32: "integer", 64: "bigint"}
+
+
+def cast(
+    value: Value, source: Type, target: Type, *, is_try: bool = False, settings: Settings | None = None
+) -> Value:
+    """``value`` of type ``source`` as ``target``.
+
+    22P02  a text that is no value of the type          22003  a number out of the type's range
+    22008  a moment out of the type's range             42804  types that do not cast
+    """
+    if source == target:
+        return value
+    if isinstance(value, pa.Scalar):
+        if not value.is_valid:
+            return pa.scalar(None, target.physical)
+        return cast(as_array(value, 1), source, target, is_try=is_try, settings=settings)[0]
+    if isinstance(source, Null) or value.null_count == len(value):
+        return pa.nulls(len(value), target.physical)
+    zone = "UTC" if settings is None else settings.time_zone
+    match source, target:
+        case (Text() | Json(), Text()):
+            return value
+        case (_, Text() | Json()) if not isinstance(source, Text):
+            return to_text(value, source, for_json=isinstance(target, Json), is_try=is_try)
+        case ((Text() | Json()), List(of)):
+            return _list_from_text(value, of, is_try=is_try, settings=settings)
+        case ((Text() | Json()), _):
+            return from_text(value, target, is_try=is_try, zone=zone)
+        case (List(), List()):
+            return _cast_items(value, source, target, is_try=is_try, settings=settings)
+        case (Integer() | Float() | Decimal() | Boolean(), Integer() | Float() | Decimal() | Boolean()):
+            return _cast_number(value, source, target, is_try=is_try)
+        case (Date() | Time() | Timestamp() | Interval(), Date() | Time() | Timestamp() | Interval()):
+            return cast_time(value, source, target, zone)
+    raise DatatypeMismatch(f"cannot cast type {source} to {target}")
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def _cast_number(value: pa.Array, source: Type, target: Type, *, is_try: bool) -> Value:
+    match source, target:
+        case (Boolean(), Decimal()):
+            return _cast_number(value.cast(pa.int64()), Integer(64), target, is_try=is_try)
+        case (Boolean(), _):
+            return value.cast(target.physical)
+        case (Decimal(), Boolean()):
+            return pc.not_equal(decimals.widen(value, source), decimals.widen(pa.scalar(0), source))
+        case (_, Boolean()):
+            return pc.not_equal(value, 0)
+        case (_, Decimal()):
+            return to_decimal(value, source, target, is_try=is_try)
+        case (_, Integer(bits)):
+            return _to_integer(value, source, bits, is_try=is_try)
+        case (Decimal(scale=scale), Float()):
+            return decimal_to_double(value, scale).cast(target.physical)
+        case (Float(64), Float(32)):
+            return _to_real(value, is_try=is_try)
+        case _:
+            return value.cast(target.physical, safe=False)
+
+
+def _to_integer(value: pa.Array, source: Type, bits: int, *, is_try: bool) -> pa.Array:
+    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    target = pa.int64() if bits == 64 else {8: pa.int8(), 16: pa.int16(), 32: pa.int32()}[bits]
+    if isinstance(source, Integer) and source.bits <= bits:
+        return value.cast(target)
+    if isinstance(source, Decimal):
+        whole = decimals.scaled(value)
+        assert whole is not None
+        numbers = decimals.round_down(whole, source.scale, half_up=False).values
+        bad = _outside(numbers, low, high)
+    elif isinstance(source, Float):
+        numbers = np.trunc(views.values_of(value).astype(np.float64, copy=False))
+        bad = ~((numbers >= float(low)) & (numbers < float(high + 1)))
+    else:
+        numbers = views.values_of(value)
+        bad = _outside(numbers, low, high)
+    value, numbers = _without_refused(value, numbers, bad, _NAMES[bits], source, is_try=is_try)
+    return views.to_array(numbers.astype(target.to_pandas_dtype()), target, views.valid_of(value))
+
+
+def _outside(numbers: Any, low: int, high: int) -> Any:
+    """Where ``numbers`` are out of range; None where none is."""
+    if numbers.size == 0 or (low <= int(numbers.min()) and int(numbers.max()) <= high):
+        return None
+    return (numbers < low) | (numbers > high)
+
+
+def _without_refused(
+    value: pa.Array, numbers: Any, bad: Any, name: str, source: Type, *, is_try: bool
+) -> tuple[pa.Array, Any]:
+    """The value with NULL and the numbers with 0 for refused rows, or their error."""
+    if bad is None or not bad.any():
+        return value, numbers
+    valid = views.valid_of(value)
+    refused = bad if valid is None else bad & (valid == 1)
+    if refused.any() and not is_try:
+        shown = to_text(value.slice(int(np.flatnonzero(refused)[0]), 1), source)[0].as_py()
+        raise NumericOutOfRange(f"value {shown} is out of range for type {name}")
+    value = pc.if_else(views.to_boolean(bad), pa.scalar(None, value.type), value)
+    return value, np.where(bad, 0, numbers)
+
+
+def to_decimal(value: Value, source: Type, target: Decimal, *, is_try: bool = False) -> pa.Array:
+    """A number as a decimal, rounded half away from zero."""
+    assert isinstance(value, pa.Array)
+    if isinstance(source, Float):
+        return _float_to_decimal(value, target, is_try=is_try)
+    found = decimals.scaled(value)
+    assert found is not None
+    scale = source.scale if isinstance(source, Decimal) else 0
+    if target.scale >= scale:
+        found = decimals.scale_up(found, target.scale - scale)
+    else:
+        found = decimals.round_down(found, scale - target.scale, half_up=True)
+    return _fitting(found, target, is_try=is_try)
+
+
+def _fitting(found: Scaled, target: Decimal, *, is_try: bool) -> pa.Array:
+    """An array of values that have no more digits than ``target``; with ``is_try`` those that have are NULL."""
+    limit = 10**target.precision - 1
+    low, high = found.bounds()
+    if low < -limit or high > limit:
+        numbers = found.values
+        bad = (numbers < -limit) | (numbers > limit)
+        refused = bad if found.valid is None else bad & (found.valid == 1)
+        if refused.any() and not is_try:
+            raise decimals.out_of_range(target)
+        valid = ~bad if found.valid is None else ~bad & (found.valid == 1)
+        found = Scaled(np.where(bad, 0, numbers), valid.astype(np.uint8))
+    return decimals.to_value(found, target)
+
+
+def _float_to_decimal(value: pa.Array, target: Decimal, *, is_try: bool) -> pa.Array:
+    numbers = views.values_of(value).astype(np.float64, copy=False)
+    valid = views.valid_of(value)
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved = numbers * 10.0**target.scale
+        bad = ~(np.abs(moved) < 10.0**target.precision)
+    refused = bad if valid is None else bad & (valid == 1)
+    if refused.any() and not is_try:
+        number = float(numbers[np.flatnonzero(refused)[0]])
+        if number != number or number in (float("inf"), float("-inf")):
+            raise NumericOutOfRange(f"cannot convert {number} to numeric")
+        raise decimals.out_of_range(target)
+    if bad.any():
+        valid = (~bad if valid is None else ~bad & (valid == 1)).astype(np.uint8)
+        moved = np.where(bad, 0.0, moved)
+    rounded = np.trunc(moved + np.copysign(0.5, moved))
+    if rounded.size and np.abs(rounded).max() >= 2.0**63:
+        wide = np.array([int(number) for number in rounded.tolist()], object)
+        return decimals.to_value(Scaled(wide, valid), target)
+    return views.to_array(rounded.astype(np.int64), pa.int64(), valid)
+
+
+def decimal_to_double(value: Value, scale: int) -> Value:
+    """The nearest DOUBLE of each decimal."""
+    found = decimals.scaled(value)
+    if found is None:
+        return pa.scalar(None, pa.float64())
+    if isinstance(found.values, int):
+        return pa.scalar(found.values / 10**scale)
+    numbers = found.values
+    low, high = found.bounds()
+    if not found.is_wide and max(high, -low) <= DOUBLE_EXACT_MAX and scale <= 22:
+        doubles = numbers.astype(np.float64) / 10.0**scale
+    else:
+        unit = 10**scale
+        doubles = np.array([number / unit for number in numbers.tolist()], np.float64)
+    return views.to_array(doubles, pa.float64(), found.valid)
+
+
+def _to_real(value: pa.Array, *, is_try: bool) -> pa.Array:
+    numbers = views.values_of(value)
+    with np.errstate(over="ignore"):
+        reals = numbers.astype(np.float32)
+    bad = np.isinf(reals) & ~np.isinf(numbers)
+    value, _ = _without_refused(value, numbers, bad, "real", Float(64), is_try=is_try)
+    return views.to_array(reals, pa.float32(), views.valid_of(value))
+
+
+# --- moments ---------------------------------------------------------------------------------------------------------
+
+
+def cast_time(value: pa.Array, source: Type, target: Type, zone: str) -> pa.Array:
+    """A date, time, timestamp or interval as another of them."""
+    match source, target:
+        case (Date(), Timestamp(zoned)):
+            moments = date_to_timestamp(value)
+            return to_instant(moments, zone) if zoned else moments
+        case (Timestamp(False), Timestamp(True)):
+            return to_instant(value, zone)
+        case (Timestamp(True), Timestamp(False)):
+            return to_wall(value, zone)
+        case (Timestamp(True), Date() | Time()):
+            return cast_time(to_wall(value, zone), TIMESTAMP, target, zone)
+        case (Timestamp(False), Date()):
+            days = views.values_of(value) // MICROSECONDS_OF_DAY
+            return views.to_array(days, pa.date32(), views.valid_of(value))
+        case (Timestamp(False), Time()):
+            times = views.values_of(value) % MICROSECONDS_OF_DAY
+            return views.to_array(times, pa.time64("us"), views.valid_of(value))
+        case (Interval(), Time()):
+            times = views.values_of(value)[:, 1] // 1000 % MICROSECONDS_OF_DAY
+            return views.to_array(times, pa.time64("us"), views.valid_of(value))
+        case (Time(), Interval()):
+            nanoseconds = views.values_of(value) * 1000
+            return interval_array(np.zeros(len(value), np.int64), 0, nanoseconds, views.valid_of(value))
+    raise DatatypeMismatch(f"cannot cast type {source} to {target}")
+
+
+def date_to_timestamp(value: Any) -> Any:
+    """Midnight of each day.
+
+    22008  a day past the range of timestamps
+    """
+    if isinstance(value, pa.Scalar):
+        return date_to_timestamp(as_array(value, 1))[0]
+    days = views.values_of(value).astype(np.int64)
+    if days.size and np.abs(days).max() > 2**63 // MICROSECONDS_OF_DAY - 1:
+        raise DatetimeOverflow("timestamp out of range")
+    return views.to_array(days * MICROSECONDS_OF_DAY, pa.timestamp("us"), views.valid_of(value))
+
+
+def to_instant(wall: Any, zone: str) -> Any:
+    """The instants when clocks in ``zone`` read ``wall``; the earlier one where they read it twice."""
+    if zone.upper() in ("UTC", "Z", "GMT"):
+        return wall.cast(TIMESTAMPTZ.arrow)
+    aware = pc.assume_timezone(wall, zone, ambiguous="earliest", nonexistent="earliest")
+    return aware.cast(TIMESTAMPTZ.arrow)
+
+
+def to_wall(instant: Any, zone: str) -> Any:
+    """What clocks in ``zone`` read at each instant."""
+    if zone.upper() in ("UTC", "Z", "GMT"):
+        return instant.cast(pa.timestamp("us"))
+    return pc.local_timestamp(instant.cast(pa.timestamp("us", tz=zone)))
+
+
+def interval_array(months: Any, days: Any, nanoseconds: Any, valid: Any = None) -> pa.Array:
+    """Intervals of their parts, numpy arrays or numbers that fit int32, int32 and int64."""
+    rows = next(len(part) for part in (months, days, nanoseconds) if not isinstance(part, int))
+    words = np.empty((rows, 2), np.int64)
+    halves = words.view(np.int32).reshape(rows, 4)
+    halves[:, 0] = months
+    halves[:, 1] = days
+    words[:, 1] = nanoseconds
+    return views.to_array(words, INTERVAL.arrow, valid)
+
+
+def interval_parts(value: pa.Array) -> tuple[Any, Any, Any]:
+    """Months, days and nanoseconds of intervals, each int64[rows]."""
+    words = views.values_of(value)
+    months = np.left_shift(words[:, 0], 32) >> 32
+    return months, words[:, 0] >> 32, words[:, 1]
+
+
+# --- lists -----------------------------------------------------------------------------------------------------------
+
+
+def _cast_items(
+    value: pa.Array, source: List, target: List, *, is_try: bool, settings: Settings | None
+) -> pa.Array:
+    offsets, items, valid = list_parts(value)
+    items = cast(items, source.of, target.of, is_try=is_try, settings=settings)
+    if isinstance(target.of, Decimal):
+        items = decimals.widen(items, target.of)
+    return list_array(offsets, items, valid)
+
+
+def _list_from_text(value: pa.Array, of: Type, *, is_try: bool, settings: Settings | None) -> pa.Array:
+    """Lists written ``[1, 2]`` or ``{1,2}``, with items quoted where they hold commas."""
+    parts = [None if text is None else split_list(text, is_try=is_try) for text in views.plain(value).to_pylist()]
+    items = [item for part in parts if part is not None for item in part]
+    offsets = np.concatenate(([0], np.cumsum([0 if part is None else len(part) for part in parts]))).astype(np.int64)
+    valid = np.array([part is not None for part in parts], np.uint8)
+    made = cast(pa.array(items, pa.string()), Text(), of, is_try=is_try, settings=settings)
+    if isinstance(of, Decimal):
+        made = decimals.widen(made, of)
+    return list_array(offsets, made, None if valid.all() else valid)

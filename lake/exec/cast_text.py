@@ -1,0 +1,362 @@
+"""Casts from text and to text.
+
+Text is read by Arrow where all of it has the plain form; else each distinct text goes through ``sql.literals``, which knows
+every form. Text is written as the base dialect prints: ``2024-03-01T12:00:00``, ``1.0``, ``1e20``, ``true``, ``[1, 2]``,
+``14 mons 3 days``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lake.errors import DatatypeMismatch, InvalidText, LakeError
+from lake.exec import decimals
+from lake.exec.constants import list_array, list_parts, to_array
+from lake.exec.kernels import views
+from lake.sql import literals
+from lake.types import (
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Float,
+    Integer,
+    Interval,
+    Json,
+    List,
+    Text,
+    Time,
+    Timestamp,
+    Type,
+)
+
+_INTEGER_NAMES: Final = {8: "tinyint", 16: "smallint", 32: "integer", 64: "bigint"}
+_EXPONENT_AT: Final = {64: (-5, 16), 32: (-6, 13)}
+"""Digits before the point between which floats are written without an exponent (Ryu's rule)."""
+
+
+# --- from text -------------------------------------------------------------------------------------------------------
+
+
+def from_text(value: pa.Array, target: Type, *, is_try: bool, zone: str) -> pa.Array:
+    """Text as ``target``.
+
+    22P02  a text that is no value of the type     22003, 22008  a value out of the type's range
+    """
+    if isinstance(target, Integer | Float | Date | Time) or target == Timestamp(False):
+        quick = _read_plainly(value, target)
+        if quick is not None:
+            return quick
+    parse = _parser(target, zone)
+    entries = value.dictionary_encode()
+    parsed: list[object] = []
+    for text in entries.dictionary.to_pylist():
+        try:
+            parsed.append(parse(text))
+        except LakeError:
+            if not is_try:
+                raise
+            parsed.append(None)
+    return to_array(parsed, target).take(entries.indices)
+
+
+def _read_plainly(value: pa.Array, target: Type) -> pa.Array | None:
+    """What Arrow reads; None where some text is not of the form it knows."""
+    if isinstance(target, Integer | Float):
+        value = pc.utf8_trim_whitespace(value)
+        if isinstance(target, Integer) and pc.any(pc.match_substring_regex(value, "[xX]")).as_py():
+            return None
+    try:
+        return value.cast(target.physical)
+    except pa.ArrowInvalid:
+        return None
+
+
+def _parser(target: Type, zone: str) -> Callable[[str], object]:
+    match target:
+        case Integer(bits):
+            return lambda text: literals.parse_integer(text, bits, _INTEGER_NAMES[bits])
+        case Float(bits):
+            return literals.parse_float
+        case Decimal():
+            return lambda text: _parse_decimal(text, target)
+        case Boolean():
+            return literals.parse_boolean
+        case Bytes():
+            return parse_bytes
+        case Date():
+            return literals.parse_date
+        case Time():
+            return literals.parse_time
+        case Timestamp(zoned):
+            return lambda text: literals.parse_timestamp(text, zoned=zoned, time_zone=zone)
+        case Interval():
+            return literals.parse_interval
+        case Json():
+            return _checked_json
+        case _:
+            raise DatatypeMismatch(f"cannot cast type VARCHAR to {target}")
+
+
+def _parse_decimal(text: str, target: Decimal) -> int:
+    """The scaled integer, rounded half away from zero."""
+    sign, digits, exponent = literals.parse_number(text).as_tuple()
+    assert isinstance(exponent, int)
+    number = int("".join(map(str, digits)))
+    shift = exponent + target.scale
+    if number and len(digits) + shift > target.precision + 1:
+        raise decimals.out_of_range(target)
+    if shift >= 0:
+        number *= 10**shift if number else 1
+    else:
+        unit = 10 ** min(-shift, len(digits) + 1)
+        number = (number + unit // 2) // unit
+    if number >= 10**target.precision:
+        raise decimals.out_of_range(target)
+    return -number if sign else number
+
+
+def parse_bytes(text: str) -> bytes:
+    r"""The bytes that ``\x`` and hexadecimal digits write; any other text's own bytes in UTF-8."""
+    if not text.startswith("\\x"):
+        return text.encode()
+    try:
+        return bytes.fromhex(text[2:])
+    except ValueError:
+        raise InvalidText(f'invalid input syntax for type bytea: "{text}"') from None
+
+
+def _checked_json(text: str) -> str:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise InvalidText(f'invalid input syntax for type json: "{text}"', detail=str(error)) from None
+    return text
+
+
+def split_list(text: str, *, is_try: bool) -> list[str | None] | None:
+    """The texts of the items of ``[1, 2]`` or ``{a,"b, c",NULL}``; None for what is no list where ``is_try``."""
+    trimmed = text.strip()
+    if len(trimmed) < 2 or trimmed[0] + trimmed[-1] not in ("[]", "{}"):
+        if is_try:
+            return None
+        raise InvalidText(f'malformed array literal: "{text}"')
+    items: list[str | None] = []
+    depth, quote, start, inner = 0, "", 1, trimmed[:-1]
+    for place in range(1, len(inner)):
+        char = inner[place]
+        if quote:
+            quote = "" if char == quote and inner[place - 1] != "\\" else quote
+        elif char in "\"'":
+            quote = char
+        elif char in "[{":
+            depth += 1
+        elif char in "]}":
+            depth -= 1
+        elif char == "," and depth == 0:
+            items.append(_list_item(inner[start:place]))
+            start = place + 1
+    if items or inner[start:].strip():
+        items.append(_list_item(inner[start:]))
+    return items
+
+
+def _list_item(text: str) -> str | None:
+    text = text.strip()
+    if text.upper() == "NULL":
+        return None
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
+        return text[1:-1].replace("\\" + text[0], text[0]).replace("\\\\", "\\")
+    return text
+
+
+# --- to text ---------------------------------------------------------------------------------------------------------
+
+
+def to_text(value: pa.Array, source: Type, *, for_json: bool = False, is_try: bool = False) -> pa.Array:
+    """``value`` as the base dialect prints it; with ``for_json`` as JSON text."""
+    if for_json and not isinstance(source, Integer | Boolean | Decimal):
+        return _to_json(value, source)
+    match source:
+        case Integer() | Boolean() | Date():
+            return value.cast(pa.string())
+        case Text() | Json():
+            return value
+        case Float(bits):
+            return float_text(value, bits)
+        case Decimal(scale=scale):
+            return decimal_text(value, scale)
+        case Time():
+            return _with_fraction(value.cast(pa.time32("s"), safe=False).cast(pa.string()), views.values_of(value))
+        case Timestamp(zoned):
+            return timestamp_text(value, zoned=zoned)
+        case Interval():
+            return _each(value, lambda parts: interval_text(*parts))
+        case Bytes():
+            return _bytes_text(value, is_try=is_try)
+        case List(of):
+            return list_text(value, of)
+        case _:
+            raise DatatypeMismatch(f"cannot cast type {source} to VARCHAR")
+
+
+def _each(value: pa.Array, write: Callable[[Any], str]) -> pa.Array:
+    return pa.array([None if item is None else write(item) for item in value.to_pylist()], pa.string())
+
+
+def float_text(value: pa.Array, bits: int) -> pa.Array:
+    """The shortest digits that read back as the same float, always with a point or an exponent."""
+    numbers = np.abs(views.values_of(value).astype(np.float64, copy=False))
+    text = value.cast(pa.string())
+    plain = ((numbers >= 1e-3) & (numbers < 1e9)) | (numbers == 0)
+    pointed = pc.match_substring(text, ".")
+    text = pc.if_else(pointed, text, pc.binary_join_element_wise(text, "0", "."))
+    if plain.all():
+        return text
+    places = np.flatnonzero(~plain)
+    kind = np.float32 if bits == 32 else np.float64
+    chosen = views.values_of(value)[places].astype(kind)
+    valid = views.valid_of(value)
+    written = [
+        None if valid is not None and not valid[place] else one_float_text(number, bits)
+        for place, number in zip(places, chosen)
+    ]
+    return pc.replace_with_mask(text, views.to_boolean(~plain), pa.array(written, pa.string()))
+
+
+def one_float_text(number: Any, bits: int = 64) -> str:
+    """The text of a float: 1.0, 1e20, 1e-7, NaN, inf."""
+    number = float(number) if bits == 64 else np.float32(number)
+    if number != number:
+        return "NaN"
+    if np.isinf(number):
+        return "inf" if number > 0 else "-inf"
+    low, high = _EXPONENT_AT[bits]
+    sign, mantissa = ("-", str(number)[1:]) if str(number).startswith("-") else ("", str(number))
+    digits, _, exponent = mantissa.partition("e")
+    whole, _, fraction = digits.partition(".")
+    fraction = "" if fraction == "0" else fraction
+    shift = int(exponent or 0) + len(whole)
+    figures = (whole + fraction).lstrip("0")
+    shift -= len(whole + fraction) - len(figures)
+    figures = figures.rstrip("0") or "0"
+    if figures == "0":
+        return f"{sign}0.0"
+    if 0 < shift <= high:
+        return f"{sign}{figures[:shift].ljust(shift, '0')}.{figures[shift:] or '0'}"
+    if low < shift <= 0:
+        return f"{sign}0.{'0' * -shift}{figures}"
+    tail = f".{figures[1:]}" if len(figures) > 1 else ""
+    return f"{sign}{figures[0]}{tail}e{shift - 1}"
+
+
+def decimal_text(value: pa.Array, scale: int) -> pa.Array:
+    """Decimals with all digits of their scale."""
+    found = decimals.scaled(value)
+    assert found is not None and not isinstance(found.values, int)
+    if found.is_wide:
+        shown = [one_decimal_text(number, scale) for number in found.values.tolist()]
+        return pa.array(shown, pa.string(), mask=None if found.valid is None else found.valid == 0)
+    if scale == 0:
+        return views.to_array(found.values, pa.int64(), found.valid).cast(pa.string())
+    magnitude = np.abs(found.values)
+    whole = views.to_array(magnitude // 10**scale, pa.int64(), found.valid).cast(pa.string())
+    rest = views.to_array(magnitude % 10**scale, pa.int64(), found.valid).cast(pa.string())
+    text = pc.binary_join_element_wise(whole, pc.ascii_lpad(rest, scale, "0"), ".")
+    negative = found.values < 0
+    if negative.any():
+        text = pc.if_else(views.to_boolean(negative), pc.binary_join_element_wise("-", text, ""), text)
+    return text
+
+
+def one_decimal_text(number: int, scale: int) -> str:
+    """The text of a scaled integer."""
+    digits = str(abs(number)).rjust(scale + 1, "0")
+    sign = "-" if number < 0 else ""
+    return f"{sign}{digits}" if scale == 0 else f"{sign}{digits[:-scale]}.{digits[-scale:]}"
+
+
+def timestamp_text(value: pa.Array, *, zoned: bool) -> pa.Array:
+    """``2024-03-01T12:00:00``, with three or six digits of the second where there are any, and Z for an instant."""
+    wall = value.cast(pa.timestamp("us"))
+    micros = views.values_of(wall)
+    seconds = views.to_array(micros // 1_000_000, pa.timestamp("s"), views.valid_of(value))
+    text = _with_fraction(pc.strftime(seconds, format="%Y-%m-%dT%H:%M:%S"), micros)
+    return pc.binary_join_element_wise(text, "Z", "") if zoned else text
+
+
+def _with_fraction(text: pa.Array, micros: Any) -> pa.Array:
+    fraction = micros % 1_000_000
+    if not fraction.any():
+        return text
+    short = fraction % 1000 == 0
+    digits = pc.if_else(
+        views.to_boolean(short),
+        pc.ascii_lpad(pa.array(fraction // 1000).cast(pa.string()), 3, "0"),
+        pc.ascii_lpad(pa.array(fraction).cast(pa.string()), 6, "0"),
+    )
+    return pc.if_else(views.to_boolean(fraction == 0), text, pc.binary_join_element_wise(text, digits, "."))
+
+
+def interval_text(months: int, days: int, nanoseconds: int) -> str:
+    """``14 mons 3 days 4 hours 5 mins 6.500000000 secs``; parts of nothing are left out."""
+    parts = []
+    if months:
+        parts.append(f"{months} mons")
+    if days:
+        parts.append(f"{days} days")
+    sign = "-" if nanoseconds < 0 else ""
+    seconds, rest = divmod(abs(nanoseconds), 1_000_000_000)
+    hours, minutes = seconds // 3600, seconds // 60 % 60
+    if hours:
+        parts.append(f"{sign}{hours} hours")
+    if minutes:
+        parts.append(f"{sign}{minutes} mins")
+    if seconds % 60 or rest:
+        parts.append(f"{sign}{seconds % 60}.{rest:09} secs")
+    return " ".join(parts) or "0 secs"
+
+
+def _bytes_text(value: pa.Array, *, is_try: bool) -> pa.Array:
+    try:
+        return value.cast(pa.string())
+    except pa.ArrowInvalid:
+        return _each(value, lambda item: _decoded(item, is_try=is_try))
+
+
+def _decoded(item: bytes, *, is_try: bool) -> str:
+    try:
+        return item.decode()
+    except UnicodeDecodeError:
+        if is_try:
+            return None  # type: ignore[return-value]
+        raise InvalidText(f"invalid byte sequence for encoding UTF-8: \\x{item.hex()}") from None
+
+
+def list_text(value: pa.Array, of: Type) -> pa.Array:
+    """``[1, NULL, 3]``, the items as their own casts write them."""
+    offsets, items, valid = list_parts(value)
+    texts = pc.fill_null(to_text(items, of), "NULL") if len(items) else pa.array([], pa.string())
+    joined = pc.binary_join(list_array(offsets, texts, valid), ", ")
+    return pc.binary_join_element_wise("[", joined, "]", "")
+
+
+def _to_json(value: pa.Array, source: Type) -> pa.Array:
+    """Each value as JSON text; floats that JSON lacks are null."""
+    if isinstance(source, Text):
+        return _each(value, lambda item: orjson.dumps(item).decode())
+    if isinstance(source, Float | List):
+        return _each(value, lambda item: orjson.dumps(_json_value(item)).decode())
+    return _to_json(to_text(value, source), Text())
+
+
+def _json_value(item: Any) -> Any:
+    if isinstance(item, list):
+        return [_json_value(part) for part in item]
+    return item if item is None or isinstance(item, bool | int | float | str) else str(item)

@@ -1,0 +1,126 @@
+"""Comparisons with SQL's meaning: NaN equals itself and is the greatest number, 0.0 equals -0.0, a month has 30 days.
+
+Both sides are of one SQL type. Either may be a constant; text must not be a dictionary.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lake.exec import decimals
+from lake.exec.constants import as_array, physical_values
+from lake.exec.decimals import Value
+from lake.exec.kernels import views
+from lake.types import Decimal, Float, Interval, List, Type
+
+_ARROW: Final[dict[str, Callable[..., Any]]] = {
+    "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
+}  # fmt: skip
+_PYTHON: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+NANOSECONDS_OF_DAY: Final = 86_400_000_000_000
+DAYS_OF_MONTH: Final = 30
+
+
+def compare(op: str, left: Value, right: Value, type: Type) -> Value:
+    """``left op right`` as BOOLEAN; NULL where a side is, except for the two ``is [not] distinct``."""
+    if op.startswith("is "):
+        return _distinct(op, left, right, type)
+    match type:
+        case Float():
+            return _compare_floats(op, left, right)
+        case Decimal():
+            return _compare_decimals(op, left, right, type)
+        case Interval():
+            return _compare_intervals(op, left, right)
+        case List():
+            return _compare_lists(op, left, right, type)
+        case _:
+            return _ARROW[op](left, right)  # type: ignore[no-any-return]
+
+
+def _distinct(op: str, left: Value, right: Value, type: Type) -> Value:
+    equal = compare("=", left, right, type)
+    if op == "is distinct":
+        neither = pc.and_(pc.is_null(left), pc.is_null(right))
+        return pc.invert(pc.or_(pc.fill_null(equal, False), neither))  # type: ignore[no-any-return]
+    both = pc.and_(pc.is_null(left), pc.is_null(right))
+    return pc.or_(pc.fill_null(equal, False), both)  # type: ignore[no-any-return]
+
+
+def _compare_floats(op: str, left: Value, right: Value) -> Value:
+    nan_left, nan_right = _nans(left), _nans(right)
+    plain: Value = _ARROW[op](left, right)
+    if nan_left is None and nan_right is None:
+        return plain
+    one = nan_left if nan_left is not None else pa.scalar(False)
+    two = nan_right if nan_right is not None else pa.scalar(False)
+    of_nans = _ARROW[op](pc.cast(one, pa.int8()), pc.cast(two, pa.int8()))
+    return pc.if_else(pc.or_(one, two), of_nans, plain)  # type: ignore[no-any-return]
+
+
+def _nans(value: Value) -> Value | None:
+    """Where ``value`` is NaN; None where it never is."""
+    if isinstance(value, pa.Scalar):
+        number = value.as_py()
+        return pa.scalar(True) if number is not None and number != number else None
+    if not np.isnan(views.values_of(value)).any():
+        return None
+    return pc.is_nan(value)  # type: ignore[no-any-return]
+
+
+def _compare_decimals(op: str, left: Value, right: Value, type: Decimal) -> Value:
+    if left.type != right.type:
+        left, right = decimals.widen(left, type), decimals.widen(right, type)
+    return _ARROW[op](left, right)  # type: ignore[no-any-return]
+
+
+def interval_length(value: Value) -> Value:
+    """How long intervals are in nanoseconds, a month of 30 days: int64, or decimal128 where one is too long for that."""
+    if isinstance(value, pa.Scalar):
+        return interval_length(as_array(value, 1))[0]
+    words = views.values_of(value)
+    days = (words[:, 0] >> 32) + (words[:, 0].astype(np.int32).astype(np.int64)) * DAYS_OF_MONTH
+    valid = views.valid_of(value)
+    if days.size == 0 or (np.abs(days).max() < 100_000 and np.abs(words[:, 1]).max() < 2**61):
+        return views.to_array(days * NANOSECONDS_OF_DAY + words[:, 1], pa.int64(), valid)
+    long = days.astype(object) * NANOSECONDS_OF_DAY + words[:, 1].astype(object)
+    return decimals.widen(decimals.to_value(decimals.Scaled(long, valid), Decimal(38, 0)), Decimal(38, 0))
+
+
+def _compare_intervals(op: str, left: Value, right: Value) -> Value:
+    one, two = interval_length(left), interval_length(right)
+    if one.type != two.type:
+        one, two = decimals.widen(one, Decimal(38, 0)), decimals.widen(two, Decimal(38, 0))
+    return _ARROW[op](one, two)  # type: ignore[no-any-return]
+
+
+def _compare_lists(op: str, left: Value, right: Value, type: List) -> Value:
+    """Item by item in Python: Arrow has no order of lists. NULL items equal each other and are the greatest."""
+    rows = next((len(side) for side in (left, right) if isinstance(side, pa.Array)), 1)
+    run = _PYTHON[op]
+    pairs = zip(
+        physical_values(as_array(left, rows), type), physical_values(as_array(right, rows), type), strict=True
+    )
+    return pa.array([None if one is None or two is None else run(order_key(one), order_key(two)) for one, two in pairs],
+                    pa.bool_())  # fmt: skip
+
+
+def order_key(value: Any) -> Any:
+    """A key by which Python orders a physical value as SQL does: NaN after all numbers, NULL items last."""
+    if value is None:
+        return (2,)
+    if isinstance(value, tuple):
+        return (1, *(order_key(item) for item in value))
+    if isinstance(value, float) and value != value:
+        return (1, 1, 0.0)
+    if isinstance(value, float):
+        return (1, 0, value)
+    return (1, value)

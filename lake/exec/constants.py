@@ -1,0 +1,117 @@
+"""Literals as Arrow constants and back, and constants as columns."""
+
+from __future__ import annotations
+
+from datetime import datetime, time, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lake.exec import decimals
+from lake.exec.kernels import views
+from lake.types import Date, Decimal, Interval, List, Time, Timestamp, Type
+
+
+def to_scalar(value: object, type: Type) -> pa.Scalar:
+    """The constant of a literal's physical value."""
+    if value is None:
+        return pa.scalar(None, type.physical)
+    if isinstance(type, Decimal):
+        assert isinstance(value, int)
+        return decimals.scalar(value, type)
+    if isinstance(type, List):
+        assert isinstance(value, tuple)
+        return to_array([value], type)[0]
+    return pa.scalar(value, type.physical)
+
+
+def to_array(values: list[object], type: Type) -> pa.Array:
+    """A column of literals' physical values."""
+    if isinstance(type, Decimal) and not type.is_short:
+        numbers = [None if value is None else decimals.python_decimal(value, type.scale) for value in values]  # type: ignore[arg-type]
+        return pa.array(numbers, type.arrow)
+    if isinstance(type, List):
+        lengths = [0 if value is None else len(value) for value in values]  # type: ignore[arg-type]
+        items = [item for value in values if value is not None for item in value]  # type: ignore[attr-defined]
+        offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int32))).astype(np.int32)
+        valid = np.array([value is not None for value in values], np.uint8)
+        return list_array(offsets, to_array(items, type.of), None if valid.all() else valid)
+    return pa.array(values, type.physical)
+
+
+def list_array(offsets: Any, items: pa.Array, valid: Any = None) -> pa.Array:
+    """A list column over ``items``: row r holds ``items[offsets[r]:offsets[r + 1]]``."""
+    bitmap = None if valid is None else views.pack_bits(valid)
+    body = pa.py_buffer(np.ascontiguousarray(offsets, np.int32))
+    return pa.Array.from_buffers(pa.list_(items.type), len(offsets) - 1, [bitmap, body], children=[items])
+
+
+def list_parts(value: pa.Array) -> tuple[Any, pa.Array, Any]:
+    """Offsets from 0 (int64[rows + 1]), the items of lists that are not NULL, and validity (None where all are)."""
+    lengths = pc.fill_null(pc.list_value_length(value), 0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    return offsets, value.flatten(), views.valid_of(value)
+
+
+def to_python(value: pa.Scalar, type: Type) -> Any:
+    """The physical value of a constant, as ``bound.Literal`` holds it."""
+    if not value.is_valid:
+        return None
+    match type:
+        case Decimal():
+            return decimals.integer_of(value)
+        case Date() | Timestamp() | Time():
+            return value.value
+        case Interval():
+            return tuple(value.as_py())
+        case List(of):
+            return tuple(to_python(item, of) for item in value.values)
+        case _:
+            return value.as_py()
+
+
+def physical_values(array: pa.Array, type: Type) -> list[Any]:
+    """The physical values of a column's rows as Python values."""
+    array = views.plain(array)
+    match type:
+        case Date():
+            return array.cast(pa.int32()).to_pylist()  # type: ignore[no-any-return]
+        case Timestamp() | Time():
+            return array.cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
+        case Decimal() if pa.types.is_decimal128(array.type):
+            return [None if item is None else int(item.scaleb(type.scale, decimals._EXACT)) for item in array.to_pylist()]
+        case Interval():
+            return [None if item is None else tuple(item) for item in array.to_pylist()]
+        case List(of):
+            items = physical_values(array.values, of)
+            offsets = array.offsets.to_pylist()
+            valid = array.is_valid().to_pylist()
+            return [
+                tuple(items[start:end]) if there else None
+                for start, end, there in zip(offsets, offsets[1:], valid)
+            ]
+        case _:
+            return array.to_pylist()  # type: ignore[no-any-return]
+
+
+def as_array(value: pa.Array | pa.Scalar, rows: int) -> pa.Array:
+    """A value as a column: a constant is repeated."""
+    if isinstance(value, pa.Array):
+        return value
+    if not value.is_valid:
+        return pa.nulls(rows, value.type)
+    if rows == 1 or pa.types.is_nested(value.type) or pa.types.is_interval(value.type):
+        one = pa.array([value.as_py()], value.type)
+        return one if rows == 1 else one.take(pa.array(np.zeros(rows, np.int64)))
+    return pa.repeat(value, rows)
+
+
+def microseconds(moment: datetime | time | timedelta) -> int:
+    """Microseconds of a time of day, of a length of time, or since 1970."""
+    if isinstance(moment, time):
+        return ((moment.hour * 60 + moment.minute) * 60 + moment.second) * 1_000_000 + moment.microsecond
+    if isinstance(moment, datetime):
+        moment = moment.replace(tzinfo=None) - datetime(1970, 1, 1)
+    return (moment.days * 86_400 + moment.seconds) * 1_000_000 + moment.microseconds
