@@ -16,17 +16,17 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
 
 from lake.clock import Clock, SystemClock
-from lake.errors import FeatureNotSupported, NotLeading, TooManyRequests
-from lake.metrics import HWM, UNTIERED_ROWS
+from lake.errors import FeatureNotSupported, LakeError, NotLeading, TooManyRequests
+from lake.metrics import COMMIT_SECONDS, COMMITS, HWM, UNTIERED_ROWS
 from lake.storage.catalog.changes import AddFiles, Change, Commit, Elected, apply
 from lake.storage.catalog.manifests import Manifests
-from lake.storage.catalog.model import Table
+from lake.storage.catalog.model import DataFile, Table
 from lake.storage.catalog.state import State
 from lake.storage.commits import checkpoint, terms
 from lake.storage.commits.log import Log
@@ -40,6 +40,7 @@ from lake.storage.tables.hot import HotColumns
 from lake.storage.tables.read import Footers, Reader
 from lake.storage.tables.snapshot import Snapshot
 from lake.storage.tables.write import Target, Written, write_files
+from lake.storage.tiering.upkeep import Upkeep
 
 FETCH_THREADS: Final = 16  # requests in flight while a lake is opened
 BACKLOG_WAIT_SECS: Final = 30.0  # a write waits so long for tiering before it is refused
@@ -70,6 +71,7 @@ class Lake:
         self._term: terms.Term | None = None
         self._uncovered = [uncovered, 0]  # commits and bytes since the newest checkpoint
         self.tiering_wanted = threading.Event()
+        self.upkeep = Upkeep(self)
 
     @staticmethod
     def open(
@@ -145,12 +147,28 @@ class Lake:
     def submit(self, flush: Flush) -> Future[Acknowledged]:
         """Hands a flush to the sequencer; its future answers when the flush is durable and visible.
 
-        53300  too many flushes, or too many rows wait for tiering
+        53300  too many flushes wait
         57P03  this process does not lead
         """
-        if flush.appends:
-            self._wait_for_tiering()
         return self._leading().submit(flush)
+
+    def make_room(self, rows: int) -> None:
+        """Returns when ``rows`` more rows may join the tail: past ``backlog``, writers wait for tiering.
+
+        53300  tiering does not keep up
+        """
+        limit = self.options.backlog
+        if self._state.tail_rows == 0 or self._state.tail_rows + rows <= limit:
+            return
+        self.tiering_wanted.set()
+        with self._changed:
+            fits = self._changed.wait_for(
+                lambda: self._state.tail_rows == 0 or self._state.tail_rows + rows <= limit, BACKLOG_WAIT_SECS
+            )
+        if not fits:
+            raise TooManyRequests(
+                f"{self._state.tail_rows} rows wait for tiering, and the limit is {limit}", hint="try again"
+            )
 
     def commit(
         self,
@@ -179,6 +197,27 @@ class Lake:
         """``write_files`` and the commit that records it; answers the commit and the number of rows."""
         written = self.write_files(table, batches)
         return self.commit([AddFiles(table.id, written.files, written.sketches)]), written.rows
+
+    def discard_files(self, files: Sequence[DataFile]) -> None:
+        """Removes files of ``write_files`` whose commit was refused.
+
+        Whether it was is asked in the order of commits: behind a flush that may still be on its way, and never where the
+        outcome is not known. Files that stay for that reason are orphans, or they are the table's.
+        """
+        paths = {file.path for file in files}
+        unnamed: set[str] = set()
+
+        def look(state: State) -> list[Change | Append]:
+            named = (file.path for table in state.tables.values() for file in self.manifests.all_files(table))
+            unnamed.update(paths.difference(named, state.garbage))
+            return []
+
+        try:
+            self.submit(Flush(prepare=look)).result()
+        except LakeError:
+            return
+        for path in sorted(unnamed):
+            self.store.delete(path)
 
     # --- leading ------------------------------------------------------------------------------------------------------
 
@@ -216,6 +255,8 @@ class Lake:
             )
             if isinstance(self.store, LocalStore):
                 self.store.sweep(self.clock.now() - int(TEMPORARY_SECS * 1e6))
+            if self.options.upkeep:
+                self.upkeep.start(address or None)
             return term.term
         raise NotLeading("another node keeps writing to the lake")
 
@@ -230,6 +271,7 @@ class Lake:
         """Steps down: commits what waits, writes a checkpoint, and says so."""
         if self._sequencer is None:
             return
+        self.upkeep.stop()
         led = self._sequencer.leads
         self._sequencer.close()
         self._sequencer = None
@@ -267,6 +309,23 @@ class Lake:
         commits, size = self._uncovered
         return commits >= self.options.checkpoint_commits or size >= self.options.checkpoint_bytes
 
+    def tier(self) -> int:
+        """Moves every row of the tail to files; answers how many there were."""
+        return self.upkeep.tier()
+
+    def stats(self) -> dict[str, Any]:
+        """Position, and of a leader its commits. Spec: HTTP, Node stats."""
+        state = self._state
+        found: dict[str, Any] = {"term": state.term, "hwm": state.number, "format": state.format}
+        if self.leads:
+            found |= {
+                "untiered_rows": state.tail_rows,
+                "commits": int(COMMITS.value()),
+                "commit_ms_p50": round(COMMIT_SECONDS.quantile(0.5) * 1_000, 3),
+                "commit_ms_p95": round(COMMIT_SECONDS.quantile(0.95) * 1_000, 3),
+            }
+        return found
+
     def pinned(self) -> int:
         """The oldest commit that a living snapshot reads."""
         return min((taken.state.number for taken in list(self._snapshots)), default=self._state.number)
@@ -286,18 +345,6 @@ class Lake:
         if self._sequencer is None:
             raise NotLeading("this process does not lead the lake")
         return self._sequencer
-
-    def _wait_for_tiering(self) -> None:
-        if self._state.tail_rows <= self.options.backlog:
-            return
-        self.tiering_wanted.set()
-        with self._changed:
-            fits = self._changed.wait_for(lambda: self._state.tail_rows <= self.options.backlog, BACKLOG_WAIT_SECS)
-        if not fits:
-            raise TooManyRequests(
-                f"{self._state.tail_rows} rows wait for tiering, more than {self.options.backlog}",
-                hint="try again",
-            )
 
 
 def open_store(url: str | Path | ObjectStore, clock: Clock, options: StorageOptions) -> ObjectStore:

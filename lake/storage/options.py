@@ -10,7 +10,8 @@ class StorageOptions:
     """Settings of the storage layer; the program fills them from its configuration.
 
     inline_bytes       a flush up to this size rides in the commit, a larger one is a segment
-    tier_secs          least time between two tiering rounds; a table with ``tier_rows`` waiting rows does not wait
+    tier_secs          least time between two tiering rounds, 0 for rounds on demand only; a table with ``tier_rows``
+                       waiting rows does not wait
     retain_secs        how long replaced files and tiered segments stay
     gc_secs            how long commits stay that a checkpoint covers
     changelog_secs     how long commits stay for feeds
@@ -22,6 +23,7 @@ class StorageOptions:
     hot_bytes          decoded columns kept in memory; 0 is off
     workers            threads that write files and fetch commits
     sync               fsync before a write is acknowledged; off only for lakes that may be lost with the machine
+    upkeep             whether a leader tiers, merges and cleans on a thread of its own; off where a test says when
     checkpoint_commits, checkpoint_bytes, checkpoint_secs
                        a checkpoint is due after so many commits or bytes, and not sooner than so many seconds
     """
@@ -40,6 +42,7 @@ class StorageOptions:
     hot_bytes: int = 0
     workers: int = 2
     sync: bool = True
+    upkeep: bool = True
     checkpoint_commits: int = 256
     checkpoint_bytes: int = 32 << 20
     checkpoint_secs: float = 5.0

@@ -5,6 +5,9 @@ when the name is taken, which is put-if-absent. Where the file system has no unn
 takes their place. A crash leaves at most a file under ``.tmp/``, and ``sweep`` removes old ones.
 """
 
+# Descriptors, O_TMPFILE and folder syncs are what this file is about, and pathlib has none of them.
+# ruff: noqa: PTH
+
 from __future__ import annotations
 
 import contextlib

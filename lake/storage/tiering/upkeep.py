@@ -12,17 +12,19 @@
 from __future__ import annotations
 
 import threading
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lake.errors import NotLeading
 from lake.log import error as log_error
 from lake.storage.commits import checkpoint, terms
 from lake.storage.commits.sequencer import Flush
 from lake.storage.faults import crash_point
-from lake.storage.lake import Lake
 from lake.storage.tiering.compact import merge
 from lake.storage.tiering.expire import remove_garbage, remove_orphans
 from lake.storage.tiering.tier import fold, seal_all
+
+if TYPE_CHECKING:
+    from lake.storage.lake import Lake
 
 STEP_SECS: Final = 1.0
 ORPHANS_SECS: Final = 3_600.0
@@ -46,6 +48,8 @@ class Upkeep:
     def start(self, address: str | None = None) -> None:
         """Starts the thread; with ``address`` it says every ten seconds that this leader takes requests there."""
         self._address = address
+        self._beat_at = self._lake.clock.monotonic() - terms.HEARTBEAT_SECS
+        self._stopping.clear()
         self._thread = threading.Thread(target=self._run, name="lake-upkeep", daemon=True)
         self._thread.start()
 
@@ -99,7 +103,8 @@ class Upkeep:
             return True
         if any(tail.rows >= lake.options.tier_rows for tail in lake.state.tails.values()):
             return True
-        return len(lake.state.tails) > 0 and now - self._tiered_at >= lake.options.tier_secs
+        secs = lake.options.tier_secs  # 0: only when it is asked for
+        return secs > 0 and len(lake.state.tails) > 0 and now - self._tiered_at >= secs
 
     def _tier(self) -> int:
         lake = self._lake
