@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -43,7 +43,7 @@ from lake.storage.catalog.model import (
 from lake.storage.catalog.state import ELECTIONS_MAX, State, display_name, index_times
 from lake.storage.tail.tail import Tail, TailPart, tail_after
 
-Rows = pa.RecordBatch | bytes | memoryview
+Rows: TypeAlias = pa.RecordBatch | bytes | memoryview
 
 
 class CreateSchema(msgspec.Struct, frozen=True, tag="create schema"):

@@ -51,7 +51,7 @@ def sketch_of(array: pa.Array) -> bytes:
     by_register = seen.reshape(REGISTERS, 1 << _RUN_BITS)
     by_register[:, 0] = True
     longest = (1 << _RUN_BITS) - 1 - np.argmax(by_register[:, ::-1], axis=1)
-    return longest.astype(np.uint8).tobytes()
+    return bytes(longest.astype(np.uint8).tobytes())
 
 
 def merged(sketches: Iterable[bytes]) -> bytes:

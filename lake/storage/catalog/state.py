@@ -70,7 +70,9 @@ class State:
         """
         found = self.find(name, schema)
         if not isinstance(found, Table):
-            raise UndefinedTable(f'relation "{display_name(schema, name)}" does not exist', hint=self.hint(name, schema))
+            raise UndefinedTable(
+                f'relation "{display_name(schema, name)}" does not exist', hint=self.hint(name, schema)
+            )
         return found
 
     def table_by_id(self, id: int) -> Table:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lake.storage.catalog import sketches
 from lake.storage.catalog.manifests import folded_ranges
-from lake.storage.catalog.model import Column, ColumnRange, RangeValue, Table
+from lake.storage.catalog.model import Column, ColumnRange, DataFile, Manifest, RangeValue, Table
 
 TAIL_SAMPLE_ROWS: Final = 262_144  # of the tail that are looked at; beyond, counts are scaled
 
@@ -38,7 +38,7 @@ class TableStatistics:
 
 def table_statistics(table: Table, tail: Sequence[pa.RecordBatch] = ()) -> TableStatistics:
     """The statistics of a table whose tail holds the batches ``tail``."""
-    pieces = [*table.manifests, *table.files]
+    pieces: list[Manifest | DataFile] = [*table.manifests, *table.files]
     tail_rows = sum(batch.num_rows for batch in tail)
     rows = sum(piece.rows for piece in pieces) + tail_rows
     sample = _sample(tail)

@@ -119,7 +119,7 @@ def decode_state(data: bytes, name: str) -> State:
         tails[id] = tail_of(loaded)
     if start != len(body):
         raise DataCorrupted(f"{name} is damaged: its rows are cut")
-    named = [*stored.tables, *stored.views]
+    named: list[Table | View] = [*stored.tables, *stored.views]
     return State(
         number=stored.number,
         time=stored.time,
@@ -237,4 +237,3 @@ def _loaded_part(part: _Part, data: memoryview) -> TailPart:
         segment=part.segment,
         checksum=part.checksum,
     )
-

@@ -38,7 +38,7 @@ def frame(magic: bytes, header: bytes, body: list[bytes]) -> bytes:
     flags = 0
     if len(header) >= COMPRESS_HEADER_MIN:
         flags = COMPRESSED
-        stored = _ZSTD.compress(content, asbytes=True)
+        stored = bytes(_ZSTD.compress(content, asbytes=True))
     else:
         stored = content
     start = _HEAD.pack(magic, FORMAT, flags, len(header), body_bytes) + stored

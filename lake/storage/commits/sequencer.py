@@ -363,9 +363,7 @@ class _Round:
         else:
             self.settle()
             count = rows.batch.num_rows
-            change = AppendRows(
-                rows.table, count, self.draft.next_row_id, segment=rows.segment, checksum=rows.checksum
-            )
+            change = AppendRows(rows.table, count, self.draft.next_row_id, segment=rows.segment, checksum=rows.checksum)
             self.changes.append(change)
             self.draft.append(change, rows.batch)
         self._rows[rows.table] = self._rows.get(rows.table, 0) + rows.batch.num_rows
@@ -387,9 +385,7 @@ def aligned(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
             raise SerializationFailure(f'table "{table.name}" was changed while rows were written to it')
     if list(given) == list(wanted):
         return batch
-    arrays = [
-        batch.column(name) if name in given else pa.nulls(batch.num_rows, type) for name, type in wanted.items()
-    ]
+    arrays = [batch.column(name) if name in given else pa.nulls(batch.num_rows, type) for name, type in wanted.items()]
     own = [name for name in SYSTEM_COLUMNS if name in given]
     return pa.RecordBatch.from_arrays([*arrays, *(batch.column(name) for name in own)], names=[*wanted, *own])
 
@@ -408,5 +404,3 @@ def _inline_bytes(rows: _Rows) -> int:
 def _fail(waiting: _Waiting, error: BaseException) -> None:
     if not waiting.future.done():
         waiting.future.set_exception(error)
-
-

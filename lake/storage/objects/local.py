@@ -6,7 +6,7 @@ takes their place. A crash leaves at most a file under ``.tmp/``, and ``sweep`` 
 """
 
 # Descriptors, O_TMPFILE and folder syncs are what this file is about, and pathlib has none of them.
-# ruff: noqa: PTH
+# ruff: noqa: PTH102, PTH105, PTH108, PTH112, PTH116, PTH120, PTH123, PTH202
 
 from __future__ import annotations
 

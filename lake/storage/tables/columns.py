@@ -56,6 +56,4 @@ def _viewed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         return pa.Array.from_buffers(
             wanted, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[values]
         )
-    return pa.Array.from_buffers(
-        wanted, len(array), array.buffers(), null_count=array.null_count, offset=array.offset
-    )
+    return pa.Array.from_buffers(wanted, len(array), array.buffers(), null_count=array.null_count, offset=array.offset)

@@ -99,7 +99,11 @@ assert (ROW_ID, VERSION, CREATED_AT, UPDATED_AT) == ("_row_id", "_version", "_cr
 
 
 def keeps_group(
-    metadata: pq.FileMetaData, group: int, file: DataFile, columns: Mapping[str, Column], predicates: Sequence[Predicate]
+    metadata: pq.FileMetaData,
+    group: int,
+    file: DataFile,
+    columns: Mapping[str, Column],
+    predicates: Sequence[Predicate],
 ) -> bool:
     """Whether a row group may hold rows for which all predicates are true, by the statistics of its footer."""
     row_group = metadata.row_group(group)

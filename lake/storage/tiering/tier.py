@@ -34,7 +34,11 @@ class _Job:
 
 
 def fold(
-    snapshot: Snapshot, clock: Clock, options: StorageOptions, pool: ThreadPoolExecutor, tables: Sequence[int] | None = None
+    snapshot: Snapshot,
+    clock: Clock,
+    options: StorageOptions,
+    pool: ThreadPoolExecutor,
+    tables: Sequence[int] | None = None,
 ) -> Flush | None:
     """Writes the tails of a snapshot to files; answers the flush that records them, or None if there are no rows.
 
