@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 import statistics
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from lake.errors import NumericOutOfRange
 from lake.exec.kernels import aggregates, interpreted
-from lake.exec.kernels.aggregates import BitCombination, Count, Moments, PickedRows, SumDouble, SumInteger, extreme
+from lake.exec.kernels.aggregates import Average, BitCombination, Count, Moments, PickedRows, SumDouble, SumInteger, extreme
 from tests.exec.test_kernels_groups import VALUES, canonical
 from tests.exec.test_kernels_order import ordering
 
@@ -74,6 +75,24 @@ def test_sums_of_integers(given_rows) -> None:
     else:
         with pytest.raises(NumericOutOfRange, match="bigint out of range"):
             run(lambda: SumInteger(pa.int64(), "bigint"), count, batches, pa.int64(), workers=1)
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows_of(st.integers(-(1 << 63), (1 << 63) - 1)))
+def test_averages(given_rows) -> None:
+    """Averages of the exact sum: cut after four more digits, or doubles."""
+
+    def cut(values: list[int]) -> object:
+        if not values:
+            return None
+        magnitude = abs(sum(values)) * 10**4 // len(values)
+        return decimal.Decimal(magnitude if sum(values) >= 0 else -magnitude)
+
+    check(lambda: Average(pa.decimal128(38, 0), digits=4), given_rows, pa.int64(), cut)
+    count, batches = given_rows
+    answers = run(lambda: Average(pa.float64()), count, batches, pa.int64(), workers=2)
+    for answer, values in zip(answers, by_group(count, batches), strict=True):
+        assert answer == (pytest.approx(sum(values) / len(values), rel=1e-15) if values else None)
 
 
 @settings(max_examples=50, deadline=None)

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from lake.errors import NumericOutOfRange
-from lake.exec.kernels import kernel, rehearsal
+from lake.exec.kernels import decimals, kernel, rehearsal
 from lake.exec.kernels.hashing import load_word
 from lake.exec.kernels.order import Direction, doubles_of, fields_of, ordered_words, sort_fields, swap_bytes
 from lake.exec.kernels.views import (
@@ -28,7 +28,6 @@ from lake.exec.kernels.views import (
 INT64_MAX: Final = (1 << 63) - 1
 PENDING_ROWS: Final = 1 << 18
 """Candidate rows of text extremes and the like are weeded out when they are this many and twice the groups."""
-LOW, HIGH = 0, 1
 
 
 def resized(array: Ints, count: int, fill: int | float = 0) -> Ints:
@@ -137,27 +136,6 @@ def add_double_words(groups: Any, values: Any, valid: Any, sums: Any) -> Any:
     return overflows
 
 
-@kernel
-def find_beyond(sums: Any, limit_low: Any, limit_high: Any) -> Any:
-    """The first row of int64[rows, 2] whose absolute value passes a limit of two words (uint64, int64); -1 for none."""
-    for row in range(sums.shape[0]):
-        low, high = np.uint64(sums[row, 0]), sums[row, 1]
-        if high < 0:
-            low = ~low + np.uint64(1)
-            high = ~high + np.int64(low == 0)
-        if high < 0 or high > limit_high or high == limit_high and low > limit_low:
-            return row
-    return -1
-
-
-def widened(words: Ints) -> Ints:
-    """int64[rows, 2] of int64[rows]: the same numbers in two words, low first."""
-    wide = np.empty((len(words), 2), np.int64)
-    wide[:, LOW] = words
-    wide[:, HIGH] = words >> 63
-    return wide
-
-
 class SumInteger:
     """sum of integers and decimals: exact; NULL where no value counted.
 
@@ -192,7 +170,7 @@ class SumInteger:
             self._bound += max(int(values.max()), -int(values.min())) * len(values)
         if self._bound > INT64_MAX:
             self._widen()
-            self._add(groups, widened(values), ALL_VALID)
+            self._add(groups, decimals.wide(values), ALL_VALID)
         elif group_count == 1:
             self.sums[0] += values.sum()
         else:
@@ -206,14 +184,14 @@ class SumInteger:
         theirs = resized(other.sums, len(mapping))[: len(mapping)]
         if self._bound > INT64_MAX or theirs.ndim == 2:
             self._widen()
-            self._add(mapping, theirs if theirs.ndim == 2 else widened(theirs), ALL_VALID)
+            self._add(mapping, decimals.wide(theirs), ALL_VALID)
         else:
             add_words(mapping, theirs, ALL_VALID, self.sums)
 
     def wide_sums(self, group_count: int) -> Ints:
         """int64[groups, 2]: the sums in two words."""
         sums = resized(self.sums, group_count)[:group_count]
-        return sums if sums.ndim == 2 else widened(sums)
+        return decimals.wide(sums)
 
     def finish(self, group_count: int) -> pa.Array:
         """The sums; 22003 where one does not fit."""
@@ -221,24 +199,57 @@ class SumInteger:
         seen = (resized(self.counts.counts, group_count)[:group_count] > 0).astype(np.uint8)
         is_decimal = pa.types.is_decimal128(self._returns)
         if is_decimal:
-            sums = sums if sums.ndim == 2 else widened(sums)
-            limit = 10**self._returns.precision - 1
-            if find_beyond(sums, np.uint64(limit & (1 << 64) - 1), limit >> 64) >= 0:
+            sums = decimals.wide(sums)
+            if decimals.first_beyond(sums, self._returns.precision) >= 0:
                 raise NumericOutOfRange(f"{self._name} out of range")
         elif sums.ndim == 2:
-            if not np.array_equal(sums[:, HIGH], sums[:, LOW] >> 63):
+            narrow = decimals.narrow(sums)
+            if narrow is None:
                 raise NumericOutOfRange(f"{self._name} out of range")
-            sums = np.ascontiguousarray(sums[:, LOW])
+            sums = narrow
         return to_array(sums, self._returns, None if seen.all() else seen)
 
     def _widen(self) -> None:
         self._bound = INT64_MAX + 1
-        if self.sums.ndim == 1:
-            self.sums = widened(self.sums)
+        self.sums = decimals.wide(self.sums)
 
     def _add(self, groups: Ints, values: Ints, valid: Ints) -> None:
         if add_double_words(groups, values, valid, self.sums):
             raise NumericOutOfRange(f"{self._name} out of range")
+
+
+class Average:
+    """avg of integers and decimals: the exact sum divided by the count; NULL where no value counted.
+
+    ``returns`` is float64, or int64 and decimal128 for a decimal with ``digits`` more digits after the point than the
+    argument has. What lies beyond them is cut, as the base cuts it.
+    """
+
+    def __init__(self, returns: pa.DataType, *, digits: int = 0, scale: int = 0) -> None:
+        self._returns, self._digits, self._scale = returns, digits, scale
+        self._sum = SumInteger(pa.decimal128(38, 0), "numeric")
+
+    def update(self, groups: Ints, group_count: int, arguments: Sequence[pa.Array]) -> None:
+        """Adds a batch of one argument."""
+        self._sum.update(groups, group_count, arguments)
+
+    def merge(self, other: Average, mapping: Ints, group_count: int) -> None:
+        """Adds another state."""
+        self._sum.merge(other._sum, mapping, group_count)
+
+    def finish(self, group_count: int) -> pa.Array:
+        """The averages; ``scale`` is that of the argument, which an average in float64 is divided by."""
+        counts = resized(self._sum.counts.counts, group_count)[:group_count]
+        seen, sums = (counts > 0).astype(np.uint8), self._sum.wide_sums(group_count)
+        if pa.types.is_floating(self._returns):
+            return to_array(decimals.to_doubles(sums, self._scale) / np.maximum(counts, 1), self._returns, seen)
+        words, beyond = decimals.multiply_divide(
+            sums, 10**self._digits, np.maximum(counts, 1), group_count, rounds=False, valid=seen
+        )
+        fitting = words if pa.types.is_decimal128(self._returns) else decimals.narrow(words, seen)
+        if beyond >= 0 or fitting is None:
+            raise NumericOutOfRange("numeric out of range")
+        return to_array(fitting, self._returns, seen)
 
 
 # --- sums of doubles -------------------------------------------------------------------------------------------------
