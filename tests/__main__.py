@@ -28,7 +28,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 # Subcommands that are modules of their own: each has `main(arguments) -> exit status`, with its own `--help`.
 MODULES: Final = {
     "random": "tests.random_sql",
-    "crash": "tests.crash",
+    "crash": "tests.crash.run",
     "fuzz": "tests.fuzz",
     "update": "tests.slt",
 }
