@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 ReturnRule = Callable[[tuple[Type, ...]], Type]
+LiteralRule = Callable[[tuple[Any, ...]], Type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ class Scalar(Function):
     volatility   ``immutable`` folds constants, ``stable`` is constant in a statement, ``volatile`` is run for each row
     lazy         answers the first argument that is not NULL; a later one is computed only for rows that come to it
     narrow       takes and answers decimals of any precision as scaled int64 where the values fit (``exec.decimals``)
+    literal_rule the result's type from the bound arguments, where it depends on a constant: ``arrow_cast(x, 'Int8')``
     """
 
     run: Callable[..., Any]
@@ -116,6 +118,7 @@ class Scalar(Function):
     takes_call: bool
     lazy: bool = False
     narrow: bool = False
+    literal_rule: LiteralRule | None = None
 
 
 class Accumulator(Protocol):
@@ -188,6 +191,7 @@ def scalar(
     takes_call: bool = False,
     lazy: bool = False,
     narrow: bool = False,
+    literal_rule: LiteralRule | None = None,
     aliases: Sequence[str] = (),
 ) -> Callable[[F], F]:
     """Registers an overload of a scalar function, under its aliases too."""
@@ -197,7 +201,8 @@ def scalar(
             signature,
             aliases,
             lambda parsed: Scalar(
-                parsed, group, origin, _doc(run), returns, run, strict, volatility, takes_call, lazy, narrow
+                parsed, group, origin, _doc(run), returns, run, strict, volatility, takes_call, lazy, narrow,
+                literal_rule,
             ),
         )
         return run
