@@ -8,15 +8,20 @@ Source: PostgreSQL documentation, 4.1 Lexical Structure.
 
 from __future__ import annotations
 
+import math
 import re
+import sys
 from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from lake.errors import SyntaxFailure
+from lake.errors import NumericOutOfRange, SyntaxFailure
 
 WORD = "word"
 END = "$END"
+
+# Characters of a number; no type holds more, and Python refuses to read 4,300.
+DIGITS_MAX = 1_000
 
 _TOKEN = re.compile(
     r"""(?:\s++|--[^\n]*+)*+(?:
@@ -106,13 +111,18 @@ def tokenize(text: str, words: Set[str], signs: dict[str, str]) -> Tokens:
 
 def _number(value: str, start: int) -> tuple[str, object]:
     digits = value.replace("_", "")
+    if len(digits) > DIGITS_MAX:
+        raise NumericOutOfRange(f"a number of {len(digits)} characters is out of range", position=start + 1)
     if digits[:2] in ("0x", "0X"):
         return "INTEGER", int(digits, 16)
     if "e" in digits or "E" in digits:
-        return "FLOAT", float(digits)
+        number = float(digits)
+        if math.isinf(number):
+            raise NumericOutOfRange(f'"{value}" is out of range for type double', position=start + 1)
+        return "FLOAT", number
     if "." in digits:
         return "DECIMAL", Decimal(digits)
-    return "INTEGER", int(Decimal(digits))
+    return "INTEGER", int(digits)
 
 
 def _bytes(value: str, start: int) -> tuple[str, object]:
@@ -131,7 +141,10 @@ def _unescape(found: re.Match[str]) -> str:
         return "'"
     byte, short, long, octal, letter = found.groups()
     if byte or short or long:
-        return chr(int(byte or short or long, 16))
+        code = int(byte or short or long, 16)
+        if code > sys.maxunicode or 0xD800 <= code < 0xE000:
+            raise SyntaxFailure(f"invalid Unicode escape value {found.group()}")
+        return chr(code)
     if octal:
         return chr(int(octal, 8))
     return _ESCAPED_LETTERS.get(letter, letter)

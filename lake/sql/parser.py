@@ -30,10 +30,14 @@ sys.setrecursionlimit(max(sys.getrecursionlimit(), 20 * DEPTH_MAX))
 # Keywords listed in an error.
 EXPECTED_MAX = 8
 
-# Statements of the dialect that have no grammar.
-UNBUILT = frozenset(
-    ("ALTER", "ATTACH", "CALL", "COMMENT", "COPY", "DECLARE", "DELETE", "DETACH", "DO", "EXECUTE", "GRANT", "MERGE", "PREPARE")
-    + ("RESTORE", "REVOKE", "UNDROP", "UPDATE")
+# What the dialect has and the grammar has not: statements by their first word, and words inside statements.
+UNBUILT_STATEMENTS = frozenset(
+    "ALTER ATTACH CALL COMMENT COPY DECLARE DELETE DETACH DO EXECUTE GRANT MERGE PREPARE RESTORE REVOKE UNDROP UPDATE".split()
+)
+UNBUILT_WORDS = frozenset(
+    "CLONE CLUSTER CONFLICT DATABASE ENUM EXTERNAL FOREIGN FUNCTION GENERATED IDENTITY INDEX MACRO MATERIALIZED MERGE"
+    " PARTITION PARTITIONED PROCEDURE PURGE REFERENCES RETURNING ROLE SECRET SEQUENCE SHALLOW TASK TOKEN TTL TYPE"
+    " USER".split()
 )
 
 _KIND_NAMES = {
@@ -46,6 +50,16 @@ _KIND_NAMES = {
     "OPERATOR": "an operator",
     END: "the end",
 }
+
+# The order in which an error lists what was expected; anything else comes after, in the order of the alphabet.
+_COMMON_WORDS = (
+    "SELECT FROM WHERE JOIN ON USING AS GROUP_BY HAVING ORDER_BY LIMIT UNION AND OR NOT IN LIKE BETWEEN IS NULL TRUE FALSE"
+    " CASE CAST EXISTS INTERVAL WITH VALUES INSERT_INTO CREATE DROP SHOW TABLE VIEW WHEN THEN ELSE END"
+).split()
+_COMMON_PLACE = {word.replace("_", " "): place for place, word in enumerate(_COMMON_WORDS)}
+
+# Signs worth listing; operators go under one name.
+_LISTED_SIGNS = frozenset("( ) , ; [ ] { } : =".split())
 
 _loading = threading.Lock()
 _loaded: list[_Machine] = []
@@ -149,14 +163,13 @@ class _Run:
             if kind == WORD:
                 kind, value, taken = self._decide(index)
             action = states[stack[-1]].get(kind)
-            before = stack.copy() if action is None else None
             while action is not None and action < 0:
                 self._reduce(~action, index)
                 if kind == END and stack[-1] == last:
                     return self.values[-1]
                 action = states[stack[-1]].get(kind)
             if action is None:
-                raise self._failure(index, before)
+                raise self._failure(index, start)
             stack.append(action)
             self.values.append(value)
             self.starts.append(tokens.starts[index])
@@ -224,51 +237,80 @@ class _Run:
         """Whether the automaton shifts ``terminal`` in the end, after the reductions it asks for."""
         return _can_shift(self.tables, self.stack, terminal)
 
-    def _failure(self, index: int, before: list[int] | None) -> LakeError:
+    def _failure(self, index: int, start: str) -> LakeError:
         """The error of the token at ``index``."""
         tokens, text = self.tokens, self.text
-        word, start = tokens.values[index], tokens.starts[index]
-        first = _statement_start(tokens, index)
-        if index == first and word in UNBUILT:
-            return FeatureNotSupported(f"{word} is not supported", position=start + 1)
-        expected = self._expected(before or self._stack_before(index))
-        near = text[start : tokens.ends[index]]
+        begin, end = tokens.starts[index], tokens.ends[index]
+        self._refuse_unbuilt(index)
+        expected = self._expected(start, index)
+        near = text[begin : min(end, begin + 40)]
         message = f'syntax error at or near "{near}"' if near else "syntax error at end of input"
-        detail = point_at(text, start)
+        detail = point_at(text, begin)
         if expected:
             detail += f"\nexpected {_enumerate(expected)}"
-        return SyntaxFailure(message, detail=detail, hint=self._near_keyword(index), position=start + 1)
+        return SyntaxFailure(message, detail=detail, hint=self._near_keyword(start, index), position=begin + 1)
 
-    def _stack_before(self, index: int) -> list[int]:
-        """The stack as it was before the token at ``index`` asked for any reduction."""
-        return self.stack
+    def _refuse_unbuilt(self, index: int) -> None:
+        """Raises 0A000 where the token is a word of the dialect that has no grammar."""
+        tokens = self.tokens
+        first = index
+        while first and tokens.kinds[first - 1] != "SEMICOLON":
+            first -= 1
+        word, opening = (self.text[tokens.starts[at] : tokens.ends[at]].upper() for at in (index, first))
+        if index == first and word in UNBUILT_STATEMENTS:
+            raise FeatureNotSupported(f"{word} is not supported", position=tokens.starts[index] + 1)
+        if opening in ("CREATE", "DROP", "INSERT", "SHOW") and word in UNBUILT_WORDS:
+            raise FeatureNotSupported(f"{word} in {opening} is not supported", position=tokens.starts[index] + 1)
 
-    def _expected(self, stack: list[int]) -> list[str]:
-        """What could stand after ``stack``: names and values first, then keywords."""
-        tables = self.tables
-        kinds, words = list[str](), list[str]()
+    def _expected(self, start: str, index: int) -> list[str]:
+        """What could stand in the place of the token at ``index``."""
+        tables, stack = self.tables, self._stack_before(start, index)
+        kinds, words, signs = set[str](), list[str](), list[str]()
         for terminal in tables.states[stack[-1]]:
             spelling = tables.spelling(terminal)
-            if spelling is None and terminal not in _KIND_NAMES or not _can_shift(tables, stack, terminal):
+            if (spelling is None and terminal not in _KIND_NAMES) or not _can_shift(tables, stack, terminal):
                 continue
             if spelling is None:
-                kinds.append(_KIND_NAMES[terminal])
-            else:
-                words.append(spelling if spelling[0].isalpha() else f'"{spelling}"')
-        found = list(dict.fromkeys(kinds))
-        words.sort(key=lambda word: (word[0] == '"', word in tables.reserved, word))
-        return found + words
+                kinds.add(_KIND_NAMES[terminal])
+            elif spelling[0].isalpha():
+                words.append(spelling)
+            elif spelling in _LISTED_SIGNS:
+                signs.append(f'"{spelling}"')
+        if tables.reserved <= set(words):
+            words.clear()  # The place of a label, where any word will do.
+        words.sort(key=lambda word: (_COMMON_PLACE.get(word, len(_COMMON_PLACE)), word))
+        return [*(kind for kind in dict.fromkeys(_KIND_NAMES.values()) if kind in kinds), *sorted(signs), *words]
 
-    def _near_keyword(self, index: int) -> str | None:
-        """A hint where a keyword was mistyped."""
+    def _stack_before(self, start: str, index: int) -> list[int]:
+        """The stack as it was when the token at ``index`` came, found by running the automaton again without builders."""
+        states, rules = self.tables.states, self.tables.rules
+        self.stack = stack = [self.tables.starts[start][0]]
+        at = 0
+        while at < index:
+            kind, _, taken = self._decide(at) if self.tokens.kinds[at] == WORD else (self.tokens.kinds[at], None, 1)
+            while (action := states[stack[-1]][kind]) < 0:
+                origin, size = rules[~action][:2]
+                del stack[len(stack) - size :]
+                stack.append(states[stack[-1]][origin])
+            stack.append(action)
+            at += taken
+        return stack
+
+    def _near_keyword(self, start: str, index: int) -> str | None:
+        """A hint where the word at fault, or the one before it, which then was taken for a name, is nearly a keyword."""
+        tokens = self.tokens
+        for at in (index, index - 1):
+            if at < 0 or tokens.kinds[at] not in ("IDENT", WORD) or self.text[tokens.starts[at]] == '"':
+                continue
+            possible = {word for word in self._expected(start, at) if word[0].isupper()}
+            written = self.text[tokens.starts[at] : tokens.ends[at]].upper()
+            longer = sorted(word for word in possible if word.startswith(f"{written} "))
+            if longer and written not in possible:
+                return f"did you mean {' or '.join(longer[:3])}?"
+            near = difflib.get_close_matches(written, {word.split(" ")[0] for word in possible}, n=1, cutoff=0.7)
+            if near and near[0] != written:
+                return f"did you mean {near[0]}?"
         return None
-
-
-def _statement_start(tokens: Tokens, index: int) -> int:
-    """The index of the first token of the statement that the token at ``index`` is in."""
-    while index and tokens.kinds[index - 1] != "SEMICOLON":
-        index -= 1
-    return index
 
 
 def _enumerate(words: list[str]) -> str:
@@ -282,10 +324,13 @@ def _pick(children: list[object], picks: tuple[tuple[int, bool], ...]) -> list[o
     for index, is_gathered in picks:
         if not is_gathered:
             taken.append(None if index < 0 else children[index])
-        elif taken:
-            taken += children[index]  # type: ignore[operator]
+            continue
+        gathered = children[index]
+        assert isinstance(gathered, list)
+        if taken:
+            taken += gathered
         else:
-            taken = children[index]  # type: ignore[assignment]
+            taken = gathered
     return taken
 
 

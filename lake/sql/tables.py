@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import marshal
-import os
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,7 +23,8 @@ STARTS = ("script", "lone_expression", "lone_type")
 # Part of the name of the kept file: raised when the form of the tables changes.
 FORM = 1
 
-# What a rule does with the values of its symbols: pass its only one on, gather them for the rule above, or call a builder.
+# What a rule does with the values of its symbols: pass its only one on, gather them for the rule above, or call the
+# builder of that name.
 PASS, GATHER = "", "*"
 
 Rule = tuple[str, int, str, tuple[tuple[int, bool], ...]]
@@ -35,8 +35,8 @@ class Tables:
     """An LALR(1) automaton.
 
     states   for each state, symbol to action: n >= 0 goes to state n, n < 0 reduces by rule ~n
-    rules    origin, symbols on its right side, builder (or PASS or GATHER), and which symbols' values it takes: pairs of
-             index and whether the value is a gathered list; index -1 is None for an absent optional part
+    rules    origin, symbols on its right side, builder (or PASS or GATHER), and which symbols' values it takes: pairs
+             of index and whether the value is a gathered list; index -1 is None for an absent optional part
     starts   start rule to its first and last state
     words    keyword in capitals to terminal
     phrases  first word to the keywords of several words that begin so, longest first, each with its parts and terminal
@@ -143,7 +143,7 @@ def _keep(path: Path, tables: Tables) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             file.write(marshal.dumps(parts))
-        os.replace(file.name, path)
+        Path(file.name).replace(path)
     except OSError as error:
         logging.getLogger(__name__).warning("the tables of the grammar cannot be kept in %s: %s", path.parent, error)
 

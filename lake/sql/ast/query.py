@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from lake.sql.ast.base import Name, Node
@@ -49,12 +49,15 @@ class SelectItem(Node):
 
     expr: Expr
     alias: str | None = None
-    text: str = ""
+    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupingSets(Node):
-    """``GROUPING SETS``, ``ROLLUP`` or ``CUBE`` inside GROUP BY; a set is a tuple of expressions, or nested sets."""
+    """``GROUPING SETS``, ``ROLLUP`` or ``CUBE`` inside GROUP BY; a set is a tuple of expressions, or nested sets.
+
+    kind   ``grouping sets``, ``rollup`` or ``cube``; ``GROUP BY ()`` is grouping sets of one empty set
+    """
 
     kind: str
     sets: tuple[tuple[Expr, ...] | GroupingSets, ...]

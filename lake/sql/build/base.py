@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lake.errors import SyntaxFailure
 from lake.sql import ast
+from lake.sql.lexer import point_at
 
 
 class BaseBuild:
@@ -22,17 +23,17 @@ class BaseBuild:
         self.grouped_nodes: dict[int, ast.Node] = {}
         self.into: list[tuple[ast.Select, ast.Name]] = []
 
-    def words(self) -> str:
+    def _words(self) -> str:
         """The text of the rule at hand."""
         return self.text[self.start : self.end]
 
-    def failure(self, message: str) -> SyntaxFailure:
+    def _failure(self, message: str) -> SyntaxFailure:
         """42601 at the rule at hand, for what the grammar cannot say."""
-        return SyntaxFailure(message, position=self.start + 1)
+        return SyntaxFailure(message, detail=point_at(self.text, self.start), position=self.start + 1)
 
     def nothing(self) -> None:
         """An optional part that is not there."""
-        return None
+        return
 
     def path(self, name: str) -> ast.Name:
         """``a``."""

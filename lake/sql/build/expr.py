@@ -94,7 +94,7 @@ class ExprBuild(BaseBuild):
         """``(a, b) OVERLAPS (c, d)``, as a call of four arguments."""
         items = [item for row in (left, right) for item in (row.items if isinstance(row, ast.Row) else ())]
         if len(items) != 4:
-            raise self.failure("OVERLAPS stands between two pairs")
+            raise self._failure("OVERLAPS stands between two pairs")
         return ast.Call(ast.Name(("overlaps",)), tuple(ast.Argument(item) for item in items))
 
     def at_time_zone(self, operand: ast.Expr, zone: ast.Expr) -> ast.Expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from lake.sql import ast
 from lake.sql.build.base import BaseBuild
@@ -41,12 +42,12 @@ class CallBuild(BaseBuild):
                 return _call("substring", operand, first, second)
             case "trim", _, None:
                 return _call("btrim", first, operand)
-        raise self.failure(f"{path.last} takes no FROM here")
+        raise self._failure(f"{path.last} takes no FROM here")
 
     def call_for(self, path: ast.Name, operand: ast.Expr, length: ast.Expr) -> ast.Expr:
         """``SUBSTRING(a FOR b)``."""
         if path.last not in ("substring", "substr"):
-            raise self.failure(f"{path.last} takes no FOR")
+            raise self._failure(f"{path.last} takes no FOR")
         return _call("substring", operand, ast.Literal(1), length)
 
     def call_placing(
@@ -54,13 +55,13 @@ class CallBuild(BaseBuild):
     ) -> ast.Expr:
         """``OVERLAY(a PLACING b FROM c FOR d)``."""
         if path.last != "overlay":
-            raise self.failure(f"{path.last} takes no PLACING")
+            raise self._failure(f"{path.last} takes no PLACING")
         return _call("overlay", operand, placed, start, length)
 
     def trim_call(self, path: ast.Name, side: str, letters: ast.Expr | None, operand: ast.Expr) -> ast.Expr:
         """``TRIM(LEADING a FROM b)``."""
         if path.last != "trim":
-            raise self.failure(f"{path.last} takes no {side.upper()}")
+            raise self._failure(f"{path.last} takes no {side.upper()}")
         return _call(_TRIMS[side], operand, letters)
 
     def position_call(self, part: ast.Expr, whole: ast.Expr) -> ast.Expr:
@@ -103,20 +104,22 @@ class CallBuild(BaseBuild):
         """``f(a) OVER (..)``; the NULLS of ``f(g(a) IGNORE NULLS) OVER ..`` are of ``f``."""
         outer = self._suffixed(call)
         match outer.arguments:
-            case (*before, ast.Argument(ast.Call(ignore_nulls=True, over=None) as inner, name)) if not outer.ignore_nulls:
+            case (*before, ast.Argument(ast.Call(ignore_nulls=True, over=None) as inner, name)) if not (
+                outer.ignore_nulls or id(inner) in self.grouped_nodes
+            ):
                 arguments = (*before, ast.Argument(replace(inner, ignore_nulls=False), name))
                 outer = replace(outer, arguments=arguments, ignore_nulls=True)
         return replace(outer, over=window)
 
     def _suffixed(self, call: ast.Expr) -> ast.Call:
         if not isinstance(call, ast.Call):
-            raise self.failure("FILTER, WITHIN GROUP and OVER follow a function")
+            raise self._failure("FILTER, WITHIN GROUP and OVER follow a function")
         return replace(call, span=None)
 
-    def arguments(self, *parts: object) -> Arguments:
+    def arguments(self, *parts: Any) -> Arguments:
         """``a, b ORDER BY c IGNORE NULLS``."""
         *arguments, order, nulls = parts
-        return tuple(arguments), order, nulls  # type: ignore[return-value]
+        return tuple(arguments), order, nulls
 
     def argument(self, value: ast.Expr) -> ast.Argument:
         """``a``."""
@@ -190,9 +193,9 @@ class CallBuild(BaseBuild):
         """``ROWS BETWEEN a AND b EXCLUDE c``."""
         left_out = ast.Exclusion(exclusion.removeprefix("exclude ").upper() if exclusion else "NO OTHERS")
         if start.kind is ast.BoundKind.UNBOUNDED_FOLLOWING:
-            raise self.failure("frame start cannot be UNBOUNDED FOLLOWING")
+            raise self._failure("frame start cannot be UNBOUNDED FOLLOWING")
         if end.kind is ast.BoundKind.UNBOUNDED_PRECEDING:
-            raise self.failure("frame end cannot be UNBOUNDED PRECEDING")
+            raise self._failure("frame end cannot be UNBOUNDED PRECEDING")
         return ast.Frame(ast.FrameUnit(unit.upper()), start, end, left_out)
 
     def short_frame(self, unit: str, start: ast.FrameBound, exclusion: str | None) -> ast.Frame:

@@ -68,7 +68,7 @@ class QueryBuild(BaseBuild):
             given = part.fields if isinstance(part, Tail) else {"order": part}
             for name in given:
                 if name in fields:
-                    raise self.failure(f"multiple {name.upper()} clauses not allowed")
+                    raise self._failure(f"multiple {name.upper()} clauses not allowed")
             fields.update(given)
         return Tail(fields)
 
@@ -113,7 +113,9 @@ class QueryBuild(BaseBuild):
 
     # --- SELECT ---
 
-    def select(self, distinct: bool | tuple[ast.Expr, ...] | None, items: tuple[ast.SelectItem, ...], *parts: Any) -> ast.Body:
+    def select(
+        self, distinct: bool | tuple[ast.Expr, ...] | None, items: tuple[ast.SelectItem, ...], *parts: Any
+    ) -> ast.Body:
         """``SELECT items INTO t FROM .. WHERE .. GROUP BY .. HAVING .. WINDOW .. QUALIFY .. USING SAMPLE ..``."""
         into, sources, *rest = parts
         select = self._select(distinct, items, sources or (), *rest)
@@ -160,7 +162,7 @@ class QueryBuild(BaseBuild):
     def values(self, *rows: tuple[ast.Expr, ...]) -> ast.Body:
         """``VALUES (a, b), (c, d)``."""
         if any(len(row) != len(rows[0]) for row in rows):
-            raise self.failure("VALUES lists must all be the same length")
+            raise self._failure("VALUES lists must all be the same length")
         return ast.Values(rows)
 
     def values_row(self, *values: ast.Expr) -> tuple[ast.Expr, ...]:
@@ -190,11 +192,11 @@ class QueryBuild(BaseBuild):
 
     def star_item(self, star: ast.Expr) -> ast.SelectItem:
         """``*`` in the select list."""
-        return ast.SelectItem(star, text=self.words())
+        return ast.SelectItem(star, text=self._words())
 
     def spoken(self, expr: Any) -> tuple[Any, str]:
         """An expression or query and its words."""
-        return expr, self.words()
+        return expr, self._words()
 
     def group_all(self) -> bool:
         """``GROUP BY ALL``."""

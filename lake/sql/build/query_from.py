@@ -60,7 +60,7 @@ class FromBuild(BaseBuild):
             case ast.JoinSource(), _:
                 return replace(source, alias=alias, span=None)
             case _:
-                raise self.failure("an alias after parentheses is for a join or a query")
+                raise self._failure("an alias after parentheses is for a join or a query")
 
     def alias(self, name: str, columns: tuple[str, ...] | None) -> ast.Alias:
         """``AS a (b, c)``."""
@@ -69,7 +69,7 @@ class FromBuild(BaseBuild):
     def travel_at(self, kind: str, value: ast.Expr) -> ast.TimeTravel:
         """``AT (VERSION => 3)``."""
         if kind not in ("version", "timestamp", "offset"):
-            raise self.failure(f"AT takes VERSION, TIMESTAMP or OFFSET, not {kind}")
+            raise self._failure(f"AT takes VERSION, TIMESTAMP or OFFSET, not {kind}")
         return ast.TimeTravel(kind, value)
 
     def travel_as_of(self, words: str, value: ast.Expr) -> ast.TimeTravel:
@@ -166,7 +166,9 @@ class FromBuild(BaseBuild):
         return (values,) if isinstance(values, str) else values
 
     def _all_of(self, source: ast.Source) -> ast.Body:
-        return ast.Select((ast.SelectItem(ast.Star(), text="*"),), (replace(source, span=ast.Span(self.start, self.end)),))
+        return ast.Select(
+            (ast.SelectItem(ast.Star(), text="*"),), (replace(source, span=ast.Span(self.start, self.end)),)
+        )
 
 
 def _join_kind(words: str) -> ast.JoinKind:

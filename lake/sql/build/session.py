@@ -60,6 +60,10 @@ class SessionBuild(BaseBuild):
         """``SET a = b``."""
         return ast.SetSetting(name, value)
 
+    def set_time_zone(self, zone: ast.Expr) -> ast.Statement:
+        """``SET TIME ZONE 'UTC'``."""
+        return ast.SetSetting("timezone", zone)
+
     def reset_setting(self, name: str) -> ast.Statement:
         """``RESET a`` or ``SET a = DEFAULT``."""
         return ast.SetSetting(name, None)

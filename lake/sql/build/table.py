@@ -67,7 +67,7 @@ class TableBuild(BaseBuild):
 
     def _if_taken(self, or_replace: object, if_not_exists: object) -> ast.IfTaken:
         if or_replace and if_not_exists:
-            raise self.failure("OR REPLACE and IF NOT EXISTS do not go together")
+            raise self._failure("OR REPLACE and IF NOT EXISTS do not go together")
         if or_replace:
             return ast.IfTaken.REPLACE
         return ast.IfTaken.KEEP if if_not_exists else ast.IfTaken.FAIL
@@ -80,7 +80,7 @@ class TableBuild(BaseBuild):
         for constraint in constraints:
             for key, value in constraint.changes.items():
                 if changes.get(key, value) != value or (key == "default" and key in changes):
-                    raise self.failure(f'conflicting constraints for column "{name}"')
+                    raise self._failure(f'conflicting constraints for column "{name}"')
             changes.update(constraint.changes)
         checks = tuple(constraint.check for constraint in constraints if constraint.check)
         return ast.ColumnDefinition(name, type_name, checks=checks, **changes)

@@ -1,0 +1,134 @@
+"""Statements to text: SHOW CREATE, logs and the history of statements."""
+
+from __future__ import annotations
+
+from lake.sql import ast
+from lake.sql.quoting import name_text, quote_literal, quote_name, quote_text, type_text
+from lake.sql.unparse import unparse
+
+
+def unparse_statement(statement: ast.Statement) -> str:
+    """The SQL of a statement; ``parse`` of it is the statement again, but for the user's words that it keeps."""
+    match statement:
+        case ast.QueryStatement(query):
+            return unparse(query)
+        case ast.Insert():
+            return _insert(statement)
+        case ast.CreateTable():
+            return _create_table(statement)
+        case ast.CreateView(name, columns, query, _, if_taken):
+            return f"{_create(if_taken, 'VIEW')}{name_text(name)}{_columns(columns)} AS {unparse(query)}"
+        case ast.CreateSchema(name, if_taken):
+            return f"{_create(if_taken, 'SCHEMA')}{quote_name(name)}"
+        case ast.Drop(kind, names, if_exists, cascade):
+            words = f"DROP {kind.upper()} {'IF EXISTS ' if if_exists else ''}"
+            return f"{words}{', '.join(map(name_text, names))}{' CASCADE' if cascade else ''}"
+        case ast.Truncate(table):
+            return f"TRUNCATE TABLE {name_text(table)}"
+        case ast.Explain(explained, analyze, verbose):
+            return (
+                f"EXPLAIN {'ANALYZE ' if analyze else ''}{'VERBOSE ' if verbose else ''}{unparse_statement(explained)}"
+            )
+    return _of_session(statement)
+
+
+def _of_session(statement: ast.Statement) -> str:
+    match statement:
+        case ast.Describe(target):
+            return f"DESCRIBE {unparse(target)}"
+        case ast.Summarize(target):
+            return f"SUMMARIZE {unparse(target)}"
+        case ast.ShowObjects(kind, like):
+            return f"SHOW {kind.upper()}{f' LIKE {quote_text(like)}' if like is not None else ''}"
+        case ast.ShowColumns(table):
+            return f"SHOW COLUMNS FROM {name_text(table)}"
+        case ast.ShowCreate(kind, name):
+            return f"SHOW CREATE {kind.upper()} {name_text(name)}"
+        case ast.ShowSetting(name):
+            return f"SHOW {_setting(name)}"
+        case ast.SetSetting(name, None):
+            return f"RESET {_setting(name)}"
+        case ast.SetSetting(name, ast.Row(items)):
+            return f"SET {_setting(name)} = {', '.join(map(unparse, items))}"
+        case ast.SetSetting(name, ast.Expr() as value):
+            return f"SET {_setting(name)} = {unparse(value)}"
+        case ast.Checkpoint():
+            return "CHECKPOINT"
+        case ast.Analyze(table):
+            return f"ANALYZE {name_text(table)}" if table else "ANALYZE"
+        case ast.Transaction(kind):
+            return kind.upper()
+    raise AssertionError(f"{type(statement).__name__} has no text")
+
+
+def _insert(insert: ast.Insert) -> str:
+    head = f"INSERT INTO {name_text(insert.table)}{_columns(insert.columns)}"
+    if insert.query is None:
+        return f"{head} DEFAULT VALUES"
+    return f"{head}{' BY NAME' if insert.by_name else ''} {unparse(insert.query)}"
+
+
+def _create(if_taken: ast.IfTaken, kind: str) -> str:
+    before = " OR REPLACE" if if_taken is ast.IfTaken.REPLACE else ""
+    after = "IF NOT EXISTS " if if_taken is ast.IfTaken.KEEP else ""
+    return f"CREATE{before} {kind} {after}"
+
+
+def _create_table(table: ast.CreateTable) -> str:
+    text = _create(table.if_taken, "TEMPORARY TABLE" if table.temporary else "TABLE") + name_text(table.name)
+    elements = [*map(_column, table.columns), *map(_constraint, table.constraints)]
+    if elements:
+        text += f" ({', '.join(elements)})"
+    if table.like:
+        text += f" LIKE {name_text(table.like)}"
+    if table.options:
+        text += f" WITH ({', '.join(map(_option, table.options))})"
+    if table.query:
+        text += f" AS {unparse(table.query)}{'' if table.with_data else ' WITH NO DATA'}"
+    return text
+
+
+def _column(column: ast.ColumnDefinition) -> str:
+    parts = [quote_name(column.name), type_text(column.type)]
+    if column.not_null:
+        parts.append("NOT NULL")
+    if column.default is not None:
+        text = unparse(column.default)
+        # Parentheses keep a loose operator, such as IS or AND, from the constraint after it.
+        parts.append(f"DEFAULT {text}" if isinstance(column.default, (ast.Literal, ast.Call)) else f"DEFAULT ({text})")
+    if column.primary_key:
+        parts.append("PRIMARY KEY")
+    if column.unique:
+        parts.append("UNIQUE")
+    for name, condition, _ in column.checks:
+        parts.append(f"{_named(name)}CHECK ({unparse(condition)})")
+    return " ".join(parts)
+
+
+def _constraint(constraint: ast.TableConstraint) -> str:
+    if constraint.condition is not None:
+        return f"{_named(constraint.name)}CHECK ({unparse(constraint.condition)})"
+    return f"{_named(constraint.name)}{constraint.kind.upper()}{_columns(constraint.columns)}"
+
+
+def _named(name: str | None) -> str:
+    return f"CONSTRAINT {quote_name(name)} " if name is not None else ""
+
+
+def _option(option: ast.Option) -> str:
+    name = ".".join(quote_name(part, is_label=True) for part in option.name.split("."))
+    match option.value:
+        case tuple() as words:
+            return f"{name} = ({', '.join(map(quote_text, words))})"
+        case float() as number:
+            return f"{name} = {number!r}"
+        case value:
+            return f"{name} = {quote_literal(value)}"
+
+
+def _columns(columns: tuple[str, ...]) -> str:
+    return f" ({', '.join(map(quote_name, columns))})" if columns else ""
+
+
+def _setting(name: str) -> str:
+    return "ALL" if name == "all" else ".".join(map(quote_name, name.split(".")))
