@@ -48,7 +48,7 @@ class Literal(Expr):
     TIME     microseconds              TIMESTAMP  microseconds since 1970   LIST      a tuple of such values
     """
 
-    value: None | bool | int | float | str | bytes | tuple[object, ...]
+    value: bool | int | float | str | bytes | tuple[object, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +229,7 @@ class WindowCall:
 # --- walking ---------------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
+Rule = Callable[[Expr], Expr]
 
 
 def children(expr: Expr) -> Iterator[Expr]:
@@ -239,20 +240,40 @@ def children(expr: Expr) -> Iterator[Expr]:
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """``expr`` and all below it, parents first; subqueries' plans are not entered."""
-    yield expr
-    for child in children(expr):
-        yield from walk(child)
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(list(children(node))))
 
 
-def rewrite(expr: Expr, rule: Callable[[Expr], Expr]) -> Expr:
-    """``expr`` with ``rule`` applied to every node, children first; subqueries' plans are not entered."""
+def rewrite(expr: Expr, rule: Rule) -> Expr:
+    """``expr`` with ``rule`` applied to every node, children first; subqueries' plans are not entered.
+
+    Long chains of one operator nest in the first argument: they cost no depth of the stack.
+    """
+    spine: list[Call] = []
+    while isinstance(expr, Call) and expr.arguments:
+        spine.append(expr)
+        expr = expr.arguments[0]
+    made = rule(rewrite_children(expr, lambda child: rewrite(child, rule)))
+    for call in reversed(spine):
+        rest = tuple(rewrite(item, rule) for item in call.arguments[1:])
+        before = call.arguments
+        same = made is before[0] and all(new is old for new, old in zip(rest, before[1:], strict=True))
+        made = rule(call if same else replace(call, arguments=(made, *rest)))
+    return made
+
+
+def rewrite_children(expr: Expr, change: Rule) -> Expr:
+    """``expr`` with every expression directly below changed; itself where nothing changes."""
     changed = {}
     for item in fields(expr):
         before = getattr(expr, item.name)
-        after = map_expressions(before, lambda child: rewrite(child, rule))
+        after = map_expressions(before, change)
         if after is not before:
             changed[item.name] = after
-    return rule(replace(expr, **changed) if changed else expr)
+    return replace(expr, **changed) if changed else expr
 
 
 def map_expressions(value: T, change: Callable[[Expr], Expr]) -> T:
@@ -274,16 +295,19 @@ def map_expressions(value: T, change: Callable[[Expr], Expr]) -> T:
 
 
 def columns_of(*values: object) -> frozenset[int]:
-    """The ids of all columns used in expressions, calls and sort keys, subqueries' outer columns too."""
+    """The ids of all columns used in expressions, calls and sort keys: subqueries' outer columns, no lambda's own."""
     ids: set[int] = set()
+    parameters: set[int] = set()
     for value in values:
         for expr in _expressions_in(value):
             for node in walk(expr):
                 if isinstance(node, Column):
                     ids.add(node.id)
+                elif isinstance(node, Lambda):
+                    parameters |= {column.id for column in node.parameters}
                 elif isinstance(node, ScalarSubquery | Exists | Quantified):
                     ids |= node.plan.outer_columns
-    return frozenset(ids)
+    return frozenset(ids - parameters)
 
 
 def _expressions_in(value: object) -> Iterator[Expr]:

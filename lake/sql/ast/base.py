@@ -55,9 +55,11 @@ def children(node: Node) -> Iterator[Node]:
 
 def walk(node: Node) -> Iterator[Node]:
     """``node`` and all below it, parents first."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
+    stack = [node]
+    while stack:
+        found = stack.pop()
+        yield found
+        stack.extend(reversed(list(children(found))))
 
 
 def rewrite(node: N, rule: Callable[[Node], Node]) -> N:

@@ -1,0 +1,241 @@
+"""Aggregates: collecting their calls, GROUP BY, and what an expression over groups may use.
+
+    SELECT a + 1, sum(b) FROM t GROUP BY a + 1
+
+    1. bind over FROM        a#1 + 1, column#9            (sum(b#2) is collected as output 9)
+    2. replace groups        column#10, column#9          (a#1 + 1 is the group with output 10)
+    3. what is left of FROM's own columns is an error: 42803
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from lake.errors import DatatypeMismatch, GroupingFailure, UndefinedFunction, WrongObjectType
+from lake.sql import ast, bound, plan
+from lake.sql.bind.arguments import bind_arguments, ordered_arguments
+from lake.sql.bind.coerce import cast
+from lake.sql.bind.overload import call_operator, choose
+from lake.sql.bind.scope import Entry, Env, Shared
+from lake.sql.bound import AggregateCall, Column, Expr, Literal, SortKey
+from lake.sql.registry import FUNCTIONS, Aggregate
+from lake.types import BIGINT, BOOLEAN, INT
+
+# Aggregates whose value is what WITHIN GROUP sorts, before the arguments in parentheses.
+ORDERED_SETS: Final = frozenset(
+    ("percentile_cont", "percentile_disc", "quantile_cont", "quantile_disc", "mode", "median", "approx_percentile_cont",
+     "approx_percentile_cont_with_weight")
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Aggregates:
+    """The aggregate calls of one SELECT, each once, with the column that stands for it.
+
+    groups       the expressions of GROUP BY, for grouping()
+    grouping_id  the column of Aggregate.grouping_id once grouping() needs it
+    """
+
+    calls: dict[AggregateCall, Column] = field(default_factory=dict)
+    groups: list[Expr] = field(default_factory=list)
+    has_sets: bool = False
+    grouping_id: Column | None = None
+
+    @property
+    def pairs(self) -> tuple[tuple[Column, AggregateCall], ...]:
+        """Outputs and calls, as an Aggregate node holds them."""
+        return tuple((column, call) for call, column in self.calls.items())
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """Ids of the columns that stand for calls."""
+        made = frozenset(column.id for column in self.calls.values())
+        return made if self.grouping_id is None else made | {self.grouping_id.id}
+
+
+def bind_aggregate_call(call: ast.Call, name: str, env: Env) -> Expr:
+    """The column that stands for an aggregate call, which is collected.
+
+    42803  where no aggregate may stand, or inside another
+    """
+    aggregates = env.aggregates
+    if aggregates is None:
+        position = env.position(call)
+        if env.clause == "aggregate":
+            raise GroupingFailure("aggregate function calls cannot be nested", position=position)
+        raise GroupingFailure(f"aggregate functions are not allowed in {env.clause}", position=position)
+    inner = replace(env, aggregates=None, windows=None, clause="aggregate")
+    function, arguments, order, type = bind_parts(call, name, inner)
+    filter = None
+    if call.filter is not None:
+        filter = as_condition(call.filter, replace(inner, clause="FILTER"), "FILTER")
+    bound_call = AggregateCall(type, function, arguments, call.distinct, filter, order)
+    found = aggregates.calls.get(bound_call)
+    if found is None:
+        nullable = function.of_nothing is None
+        found = aggregates.calls[bound_call] = env.shared.column(name, type, nullable)
+    return found
+
+
+def bind_parts(
+    call: ast.Call, name: str, env: Env
+) -> tuple[Aggregate, tuple[Expr, ...], tuple[SortKey, ...], bound.Type]:
+    """The overload of an aggregate call, its arguments and order, and its type."""
+    overloads = [item for item in FUNCTIONS[name] if isinstance(item, Aggregate)]
+    given = call.arguments
+    if len(given) == 1 and isinstance(given[0].value, ast.Star) and given[0].value.qualifier is None:
+        given = ()
+    values = ordered_arguments(given, overloads, name, env)
+    order = bind_order(call.within_group or call.order, env)
+    arguments = bind_arguments(values, name, overloads, env)
+    if call.within_group and name in ORDERED_SETS:
+        arguments = (*[key.expr for key in order], *arguments)
+    if call.distinct and not arguments:
+        raise UndefinedFunction(f"DISTINCT needs an argument of {name}", position=env.position(call))
+    choice = choose(name, overloads, arguments, env, env.position(call))
+    assert isinstance(choice.function, Aggregate)
+    if call.within_group and name in ORDERED_SETS:
+        order = tuple(replace(key, expr=value) for key, value in zip(order, choice.arguments))
+    return choice.function, choice.arguments, order, choice.type
+
+
+def bind_order(items: Sequence[ast.SortItem], env: Env) -> tuple[SortKey, ...]:
+    """Sort keys over the inputs; NULLs stand last ascending and first descending where the text does not say."""
+    return tuple(sort_key(env.bind(item.expr), item) for item in items)
+
+
+def sort_key(expr: Expr, item: ast.SortItem) -> SortKey:
+    """The key of a bound expression with the direction of ``item``."""
+    return SortKey(expr, item.descending, item.descending if item.nulls_first is None else item.nulls_first)
+
+
+def as_condition(expr: ast.Expr, env: Env, clause: str) -> Expr:
+    """A bound condition.
+
+    42804  not a boolean
+    """
+    made = env.bind(expr)
+    return to_boolean(made, clause, env.position(expr), env)
+
+
+def to_boolean(expr: Expr, clause: str, position: int | None, env: Env) -> Expr:
+    """``expr`` as a boolean: NULL and string literals are read as one; 42804 for other types."""
+    from_text = isinstance(expr, Literal) and expr.type.sql in ("NULL", "VARCHAR")
+    if expr.type != BOOLEAN and not from_text:
+        raise DatatypeMismatch(
+            f"argument of {clause} must be type boolean, not type {expr.type.sql.lower()}", position=position
+        )
+    return cast(expr, BOOLEAN)
+
+
+# --- grouping() ------------------------------------------------------------------------------------------------------
+
+
+def bind_grouping(call: ast.Call, env: Env) -> Expr:
+    """``grouping(a, b)``: a bit for each argument, the last lowest, set where the row's set leaves it out."""
+    aggregates = env.aggregates
+    if aggregates is None or not aggregates.groups:
+        raise GroupingFailure("GROUPING must be used with GROUP BY", position=env.position(call))
+    inner = replace(env, aggregates=None, windows=None, clause="GROUPING")
+    places = []
+    for argument in call.arguments:
+        expr = inner.bind(argument.value)
+        if expr not in aggregates.groups:
+            raise GroupingFailure(
+                "arguments to GROUPING must be grouping expressions of the associated query level",
+                position=env.position(argument.value),
+            )
+        places.append(aggregates.groups.index(expr))
+    if not places:
+        raise WrongObjectType("grouping() needs an argument", position=env.position(call))
+    if not aggregates.has_sets:
+        return Literal(INT, 0)
+    if aggregates.grouping_id is None:
+        aggregates.grouping_id = env.shared.column("grouping_id", BIGINT, nullable=False)
+    total: Expr | None = None
+    for shift, place in enumerate(reversed(places)):
+        bit = call_operator("&", aggregates.grouping_id, Literal(BIGINT, 1 << place), env, call)
+        is_out = bound.Compare.of("<>", bit, Literal(BIGINT, 0))
+        part = bound.Case(BIGINT, ((is_out, Literal(BIGINT, 1 << shift)),), Literal(BIGINT, 0))
+        total = part if total is None else call_operator("+", total, part, env, call)
+    assert total is not None
+    return cast(total, INT)
+
+
+# --- over groups -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Regroup:
+    """Moves expressions from FROM's columns to the outputs of an Aggregate.
+
+    groups  group expressions and the outputs that stand for them
+    inputs  FROM's own columns, none of which may be left
+    """
+
+    groups: Mapping[Expr, Column]
+    inputs: Mapping[int, Entry]
+    kinds: frozenset[type]
+    shared: Shared
+    source: ast.Node | None = None
+
+    @staticmethod
+    def of(groups: Sequence[tuple[Column, Expr]], entries: Sequence[Entry], shared: Shared) -> Regroup:
+        """The move for these groups over these columns."""
+        by_expr = {expr: column for column, expr in reversed(groups)}
+        made = {column.id for column, expr in groups if isinstance(expr, Column)}
+        kept = {expr.id for _, expr in groups if isinstance(expr, Column)} & made
+        inputs = {entry.column.id: entry for entry in reversed(entries) if entry.column.id not in kept}
+        return Regroup(by_expr, inputs, frozenset(expr.__class__ for expr in by_expr), shared)
+
+    def move_from(self, expr: Expr, source: ast.Node | None) -> Expr:
+        """``move`` of what ``source`` was bound to, so that an error points at the column."""
+        return replace(self, source=source).move(expr)
+
+    def move(self, expr: Expr) -> Expr:
+        """``expr`` over the outputs of the Aggregate.
+
+        42803  a column that is in no group
+        """
+        spine: list[bound.Call] = []
+        while isinstance(expr, bound.Call) and expr.arguments and not self._is_group(expr):
+            spine.append(expr)
+            expr = expr.arguments[0]
+        made = self._move_one(expr)
+        for call in reversed(spine):
+            rest = tuple(self.move(item) for item in call.arguments[1:])
+            made = replace(call, arguments=(made, *rest))
+        return made
+
+    def _is_group(self, expr: Expr) -> bool:
+        return expr.__class__ in self.kinds and expr in self.groups
+
+    def _move_one(self, expr: Expr) -> Expr:
+        if self._is_group(expr):
+            return self.groups[expr]
+        if isinstance(expr, Column):
+            entry = self.inputs.get(expr.id)
+            if entry is None:
+                return expr
+            name = ".".join((*entry.path[-1:], entry.name))
+            raise GroupingFailure(
+                f'column "{name}" must appear in the GROUP BY clause or be used in an aggregate function',
+                position=self._position(entry.name),
+            )
+        if isinstance(expr, bound.ScalarSubquery | bound.Exists | bound.Quantified):
+            expr = replace(expr, plan=map_plan(expr.plan, self.move))
+        if isinstance(expr, bound.Lambda):
+            return replace(expr, body=self.move(expr.body))
+        return bound.rewrite_children(expr, self.move)
+
+    def _position(self, name: str) -> int | None:
+        nodes = () if self.source is None else ast.walk(self.source)
+        columns = [node for node in nodes if isinstance(node, ast.Column) and node.name.last == name]
+        return self.shared.position(columns[0] if columns else self.source)
+
+
+def map_plan(node: plan.Plan, change: bound.Rule) -> plan.Plan:
+    """A subquery's plan with every expression of every node changed."""
+    return plan.rewrite(node, lambda item: plan.map_expressions(item, change))

@@ -1,0 +1,90 @@
+"""Calls as the text writes them: scalar, aggregate or window function, lambdas and list comprehensions."""
+
+from __future__ import annotations
+
+from lake.errors import FeatureNotSupported, SyntaxFailure, WrongObjectType
+from lake.sql import ast, bound
+from lake.sql.bind import aggregate, window
+from lake.sql.bind.arguments import bind_arguments, function_name, ordered_arguments
+from lake.sql.bind.overload import choose, takes_count, unknown_function
+from lake.sql.bind.scope import Env, binds
+from lake.sql.bound import Expr
+from lake.sql.registry import FUNCTIONS, Aggregate, Scalar, Window
+
+
+@binds(ast.Call)
+def bind_call(call: ast.Call, env: Env) -> Expr:
+    """A call of a scalar, aggregate or window function."""
+    name = function_name(call.name)
+    if name == "grouping":
+        return aggregate.bind_grouping(call, env)
+    overloads = FUNCTIONS.get(name)
+    if not overloads:
+        raise unknown_function(name, None, env.position(call))
+    kinds = {item.__class__ for item in overloads}
+    if call.over is not None and kinds & {Window, Aggregate}:
+        return window.bind_window_call(call, name, env)
+    if Aggregate in kinds and (Scalar not in kinds or _looks_aggregate(call, env)):
+        return aggregate.bind_aggregate_call(call, name, env)
+    if Scalar in kinds:
+        _refuse_decorations(call, name, env)
+        return bind_scalar_call(call, name, env)
+    if Window in kinds:
+        raise WrongObjectType(f"window function {name} requires an OVER clause", position=env.position(call))
+    raise FeatureNotSupported(f"table function {name}() outside FROM is not supported", position=env.position(call))
+
+
+def bind_scalar_call(call: ast.Call, name: str, env: Env) -> Expr:
+    """A call of a scalar function with its arguments as written."""
+    overloads = [item for item in FUNCTIONS[name] if isinstance(item, Scalar)]
+    values = ordered_arguments(call.arguments, overloads, name, env)
+    arguments = bind_arguments(values, name, overloads, env)
+    choice = choose(name, overloads, arguments, env, env.position(call))
+    assert isinstance(choice.function, Scalar)
+    return bound.Call(choice.type, choice.function, choice.arguments)
+
+
+def _looks_aggregate(call: ast.Call, env: Env) -> bool:
+    """Whether a name that is an aggregate and a scalar function too stands for the aggregate here."""
+    overloads = [item for item in FUNCTIONS[function_name(call.name)] if isinstance(item, Scalar)]
+    if call.distinct or call.order or call.within_group or call.filter is not None:
+        return True
+    return not any(takes_count(item, len(call.arguments)) for item in overloads)
+
+
+def _refuse_decorations(call: ast.Call, name: str, env: Env) -> None:
+    for given, words in (
+        (call.distinct, "DISTINCT"),
+        (call.filter is not None, "FILTER"),
+        (bool(call.within_group), "WITHIN GROUP"),
+        (bool(call.order), "ORDER BY"),
+    ):
+        if given:
+            raise WrongObjectType(
+                f"{words} specified, but {name} is not an aggregate function", position=env.position(call)
+            )
+    if call.over is not None:
+        raise WrongObjectType(
+            f"OVER specified, but {name} is not a window function nor an aggregate function",
+            position=env.position(call),
+        )
+
+
+@binds(ast.Lambda)
+def bind_stray_lambda(value: ast.Lambda, env: Env) -> Expr:
+    """42601: a lambda stands only in a call of a function that takes one."""
+    raise SyntaxFailure("a lambda is only an argument of a function that takes one", position=env.position(value))
+
+
+@binds(ast.ListComprehension)
+def bind_comprehension(value: ast.ListComprehension, env: Env) -> Expr:
+    """``[e FOR x IN l IF c]``: list_transform over list_filter."""
+    source = value.source
+    if value.condition is not None:
+        source = _list_call("list_filter", source, value.variable, value.condition, value)
+    return env.bind(_list_call("list_transform", source, value.variable, value.body, value))
+
+
+def _list_call(name: str, source: ast.Expr, variable: str, body: ast.Expr, node: ast.Node) -> ast.Call:
+    function = ast.Lambda((variable,), body, span=node.span)
+    return ast.Call(ast.Name((name,)), (ast.Argument(source), ast.Argument(function)), span=node.span)

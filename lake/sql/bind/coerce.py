@@ -1,0 +1,374 @@
+"""Which casts happen by themselves: common types, results of arithmetic, and casts of constants at once.
+
+    int < decimal < double        date < timestamp < timestamptz        NULL < everything
+
+A string literal has no type of its own: next to a typed operand it is read as a value of that type. A number's literal
+beside a column is read in the column's type where it has the same value there: ``l_quantity < 24`` casts no column.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Context
+from decimal import Decimal as PyDecimal
+from typing import Final
+
+from lake.errors import DatatypeMismatch, DatetimeOverflow, NumericOutOfRange
+from lake.sql import literals
+from lake.sql.bound import Call, Cast, Column, Expr, Literal, MakeList
+from lake.sql.decimals import arithmetic_type, common_numeric
+from lake.types import (
+    BIGINT,
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DECIMAL_DIGITS_MAX,
+    DOUBLE,
+    INTERVAL,
+    NULL,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Boolean,
+    Date,
+    Decimal,
+    Float,
+    Integer,
+    Interval,
+    Json,
+    List,
+    Null,
+    Text,
+    Time,
+    Timestamp,
+    Type,
+)
+
+_WIDE: Final = Context(prec=200)
+COMPARISONS: Final = frozenset(("=", "<>", "<", "<=", ">", ">="))
+
+
+def is_numeric(type: Type) -> bool:
+    """Whether arithmetic takes ``type`` as it is."""
+    return isinstance(type, Integer | Float | Decimal)
+
+
+def is_string_literal(expr: Expr) -> bool:
+    """Whether ``expr`` is a text constant, which takes the type of its neighbour."""
+    return isinstance(expr, Literal) and isinstance(expr.type, Text) and expr.value is not None
+
+
+# --- arithmetic ------------------------------------------------------------------------------------------------------
+
+
+def arithmetic_types(op: str, left: Type, right: Type) -> tuple[Type, Type, Type] | None:
+    """The types both operands are cast to, and the result's, for numbers; None where one is not a number.
+
+    An integer beside a decimal stays as it is: the operator scales it.
+    """
+    if isinstance(left, Null) and is_numeric(right):
+        left = right
+    elif isinstance(right, Null) and is_numeric(left):
+        right = left
+    if not (is_numeric(left) and is_numeric(right)):
+        return None
+    if op == "^":
+        return DOUBLE, DOUBLE, DOUBLE
+    result = arithmetic_type("%" if op == "//" else op, left, right)
+    if isinstance(result, Decimal):
+        return left, right, arithmetic_type("/" if op == "//" else op, left, right)
+    return result, result, result
+
+
+# --- common types ----------------------------------------------------------------------------------------------------
+
+
+def common_type(left: Type, right: Type) -> Type | None:
+    """The type both cast to without being asked, or None."""
+    if left == right or isinstance(right, Null):
+        return left
+    if isinstance(left, Null):
+        return right
+    if is_numeric(left) and is_numeric(right):
+        return common_numeric(left, right)
+    if isinstance(left, Date | Timestamp) and isinstance(right, Date | Timestamp):
+        return TIMESTAMPTZ if TIMESTAMPTZ in (left, right) else TIMESTAMP
+    if isinstance(left, Text | Json) and isinstance(right, Text | Json):
+        return TEXT
+    if isinstance(left, List) and isinstance(right, List):
+        inner = common_type(left.of, right.of)
+        return None if inner is None else List(inner)
+    return None
+
+
+def compared_type(left: Expr, right: Expr) -> Type | None:
+    """The type in which ``left`` and ``right`` are compared, or None where they cannot be."""
+    for one, other in ((left, right), (right, left)):
+        if is_string_literal(one) and not isinstance(other.type, Text | Null):
+            return other.type
+        if isinstance(one, Literal) and not isinstance(other, Literal) and (kept := _kept_type(one, other.type)):
+            return kept
+    found = common_type(left.type, right.type)
+    if found is not None:
+        return found
+    for one, two in ((left.type, right.type), (right.type, left.type)):
+        if isinstance(one, Text) and (is_numeric(two) or isinstance(two, Date | Timestamp | Time | Boolean)):
+            return two
+    return None
+
+
+def merged_type(exprs: Sequence[Expr]) -> Type | None:
+    """The type of a column whose values are ``exprs`` (CASE, VALUES, UNION, coalesce); None where there is none.
+
+    Numbers beside text become text; a string literal beside a date, time, interval or boolean is read as one.
+    """
+    typed = [expr.type for expr in exprs if not is_string_literal(expr)]
+    found: Type = NULL
+    for type in typed:
+        merged = common_type(found, type)
+        if merged is None:
+            if any(isinstance(item, Text) for item in (found, type)):
+                merged = TEXT
+            else:
+                return None
+        found = merged
+    if len(typed) == len(exprs):
+        return found
+    if isinstance(found, Null) or is_numeric(found):
+        return TEXT
+    return found
+
+
+def _kept_type(literal: Literal, type: Type) -> Type | None:
+    """``type`` itself where the constant has the same value in it: comparing then leaves the other side as it is."""
+    if literal.value is None or not is_numeric(literal.type) or isinstance(literal.type, Float):
+        return None
+    if not isinstance(type, Integer | Decimal):
+        return None
+    value = PyDecimal(int(literal.value))  # type: ignore[arg-type]
+    if isinstance(literal.type, Decimal):
+        value = value.scaleb(-literal.type.scale, _WIDE)
+    if isinstance(type, Integer):
+        limit = 1 << (type.bits - 1)
+        return type if value == value.to_integral_value() and -limit <= value < limit else None
+    scaled = value.scaleb(type.scale, _WIDE)
+    fits = scaled == scaled.to_integral_value() and abs(scaled) < 10**type.precision
+    return type if fits else None
+
+
+# --- casts -----------------------------------------------------------------------------------------------------------
+
+
+def cast(expr: Expr, type: Type, *, is_try: bool = False, time_zone: str = "UTC") -> Expr:
+    """``expr`` as ``type``: itself where it has that type, a constant where it is one, else a Cast."""
+    if expr.type == type:
+        return expr
+    if isinstance(expr, Literal):
+        found = cast_literal(expr, type, time_zone)
+        if found is not None:
+            return found
+    if isinstance(expr, MakeList) and isinstance(type, List) and not is_try:
+        return MakeList(type, tuple(cast(item, type.of, time_zone=time_zone) for item in expr.items))
+    return Cast(type, expr, is_try)
+
+
+def cast_literal(literal: Literal, type: Type, time_zone: str = "UTC") -> Literal | None:
+    """The constant cast to ``type``, or None where that is left to the engine.
+
+    22P02  a text that is no value of the type     22003  a number out of the type's range
+    """
+    value = literal.value
+    if value is None:
+        return Literal(type, None)
+    match literal.type, type:
+        case Text(), _:
+            assert isinstance(value, str)
+            return _cast_text(value, type, time_zone)
+        case Integer() | Decimal(), Integer() | Decimal() | Float():
+            assert isinstance(value, int)
+            scale = literal.type.scale if isinstance(literal.type, Decimal) else 0
+            exact = PyDecimal(value).scaleb(-scale, _WIDE)
+            return _number_as(exact, type)
+        case Float(), Float():
+            return Literal(type, float(value))  # type: ignore[arg-type]
+        case Date(), Timestamp(zoned=zoned):
+            assert isinstance(value, int)
+            wall = value * literals.MICROS_PER_DAY
+            return Literal(type, wall - literals.offset_micros(time_zone, wall) if zoned else wall)
+        case Timestamp(zoned=False), Timestamp(zoned=True):
+            assert isinstance(value, int)
+            return Literal(type, value - literals.offset_micros(time_zone, value))
+        case Timestamp(zoned=False), Date():
+            assert isinstance(value, int)
+            return Literal(type, value // literals.MICROS_PER_DAY)
+        case Boolean(), Text():
+            return Literal(type, "true" if value else "false")
+        case Integer(), Text():
+            return Literal(type, str(value))
+        case _:
+            return None
+
+
+def _cast_text(text: str, type: Type, time_zone: str) -> Literal | None:
+    match type:
+        case Integer(bits):
+            return Literal(type, literals.parse_integer(text, bits, type.sql.lower()))
+        case Float(32):
+            return None
+        case Float():
+            return Literal(type, literals.parse_float(text))
+        case Decimal():
+            return _number_as(literals.parse_number(text), type)
+        case Boolean():
+            return Literal(type, literals.parse_boolean(text))
+        case Date():
+            return Literal(type, literals.parse_date(text))
+        case Time():
+            return Literal(type, literals.parse_time(text))
+        case Timestamp(zoned):
+            return Literal(type, literals.parse_timestamp(text, zoned=zoned, time_zone=time_zone))
+        case Interval():
+            return Literal(type, literals.parse_interval(text))
+        case _:
+            return None
+
+
+def _number_as(value: PyDecimal, type: Type) -> Literal | None:
+    if isinstance(type, Float):
+        return Literal(type, float(value)) if type.bits == 64 else None
+    if isinstance(type, Integer):
+        whole = int(value)
+        if not -(1 << (type.bits - 1)) <= whole < 1 << (type.bits - 1):
+            raise NumericOutOfRange(f"{type.sql.lower()} out of range: {value}")
+        return Literal(type, whole)
+    assert isinstance(type, Decimal)
+    digits = value.as_tuple()
+    if len(digits.digits) + int(digits.exponent) + type.scale > 2 * DECIMAL_DIGITS_MAX:
+        raise NumericOutOfRange(f"numeric field overflow: {value} does not fit {type}")
+    scaled = int(_scale(value, type.scale))
+    if abs(scaled) >= 10**type.precision:
+        raise NumericOutOfRange(f"numeric field overflow: {value} does not fit {type}")
+    return Literal(type, scaled)
+
+
+def _scale(value: PyDecimal, scale: int) -> PyDecimal:
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    return PyDecimal((sign, digits, exponent + scale)).quantize(PyDecimal(1), rounding=ROUND_HALF_UP, context=_WIDE)
+
+
+# --- constants -------------------------------------------------------------------------------------------------------
+
+
+def number_literal(value: int | PyDecimal | float) -> Literal:
+    """A number as the text writes it: BIGINT, DECIMAL of its digits, or DOUBLE with an exponent or past 38 digits."""
+    if isinstance(value, float):
+        return Literal(DOUBLE, value)
+    if isinstance(value, int):
+        if -(1 << 63) <= value < 1 << 63:
+            return Literal(BIGINT, value)
+        value = PyDecimal(value)
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    unscaled = int("".join(map(str, digits)) or "0") * 10 ** max(exponent, 0)
+    scale = max(0, -exponent)
+    precision = max(len(str(unscaled)), scale, 1)
+    if precision > DECIMAL_DIGITS_MAX:
+        return Literal(DOUBLE, float(value))
+    return Literal(Decimal(precision, scale), -unscaled if sign else unscaled)
+
+
+def literal_of(value: object) -> Literal:
+    """A Python value as a constant: what parameters are given as.
+
+    42804  a value no SQL type holds
+    """
+    match value:
+        case None:
+            return Literal(NULL, None)
+        case bool():
+            return Literal(BOOLEAN, value)
+        case int() | PyDecimal() | float():
+            return number_literal(value)
+        case str():
+            return Literal(TEXT, value)
+        case bytes() | bytearray() | memoryview():
+            return Literal(BYTES, bytes(value))
+        case datetime.datetime():
+            if value.tzinfo is None:
+                return Literal(TIMESTAMP, (value - literals.EPOCH) // literals.ONE_MICROSECOND)
+            naive = value.astimezone(datetime.UTC).replace(tzinfo=None)
+            return Literal(TIMESTAMPTZ, (naive - literals.EPOCH) // literals.ONE_MICROSECOND)
+        case datetime.date():
+            return Literal(DATE, value.toordinal() - literals.EPOCH_ORDINAL)
+        case datetime.time():
+            seconds = (value.hour * 60 + value.minute) * 60 + value.second
+            return Literal(TIME, seconds * literals.MICROS_PER_SECOND + value.microsecond)
+        case datetime.timedelta():
+            return Literal(INTERVAL, (0, value.days, (value.seconds * 1_000_000 + value.microseconds) * 1_000))
+        case list() | tuple():
+            return _list_literal([literal_of(item) for item in value])
+        case _:
+            raise DatatypeMismatch(f"a value of Python type {value.__class__.__name__} is no SQL value")
+
+
+def _list_literal(items: list[Literal]) -> Literal:
+    of = merged_type(items)
+    if of is None:
+        raise DatatypeMismatch("the items of a list are of types that do not go together")
+    made: list[object] = []
+    for item in items:
+        done = cast(item, of)
+        if not isinstance(done, Literal):
+            raise DatatypeMismatch("the items of a list are of types that do not go together")
+        made.append(done.value)
+    return Literal(List(of), tuple(made))
+
+
+def python_value(literal: Literal) -> object:
+    """A constant as the Python value that functions in FROM take: Decimal, date, time, datetime, the rest as they are.
+
+    An interval stays (months, days, nanoseconds); a date out of Python's range is 22008.
+    """
+    value = literal.value
+    if value is None:
+        return None
+    match literal.type:
+        case Decimal(scale=scale):
+            assert isinstance(value, int)
+            return PyDecimal(value).scaleb(-scale, _WIDE)
+        case Date():
+            assert isinstance(value, int)
+            return datetime.date.fromordinal(value + literals.EPOCH_ORDINAL)
+        case Timestamp(zoned=zoned):
+            assert isinstance(value, int)
+            try:
+                moment = literals.EPOCH + datetime.timedelta(microseconds=value)
+            except OverflowError:
+                raise DatetimeOverflow("timestamp out of range") from None
+            return moment.replace(tzinfo=datetime.UTC) if zoned else moment
+        case Time():
+            assert isinstance(value, int)
+            return (literals.EPOCH + datetime.timedelta(microseconds=value)).time()
+        case List(of):
+            assert isinstance(value, tuple)
+            return [python_value(Literal(of, item)) for item in value]
+        case _:
+            return value
+
+
+def is_nullable(expr: Expr) -> bool:
+    """Whether ``expr`` may be NULL, as far as its form tells."""
+    match expr:
+        case Column():
+            return expr.nullable
+        case Literal():
+            return expr.value is None
+        case Cast():
+            return expr.is_try or is_nullable(expr.operand)
+        case Call():
+            return True
+        case _:
+            return True

@@ -1,0 +1,164 @@
+"""Functions in FROM: unnest, table functions over constants, lists of series over columns, and scalar functions.
+
+    FROM t, generate_series(1, t.n) AS g       Unnest: g = generate_series(1, t.n)
+                                               └─ Scan: t
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lake.errors import FeatureNotSupported, InvalidColumnReference, UndefinedFunction, WrongObjectType
+from lake.sql import ast, plan
+from lake.sql.bind.arguments import function_name
+from lake.sql.bind.coerce import is_nullable, python_value
+from lake.sql.bind.overload import call_function, choose, table_overloads, unknown_function
+from lake.sql.bind.scope import Entry, Env, From
+from lake.sql.bind.window import RUNNING
+from lake.sql.bound import Column, Expr, Literal, WindowCall
+from lake.sql.registry import FUNCTIONS, Scalar, TableFunction, Window
+from lake.types import BIGINT, List
+
+ONE_ROW = plan.Values(((),), ())
+
+
+def bind_function(source: ast.FunctionSource, env: Env) -> From:
+    """A function in FROM under its alias; ``env`` sees the columns to its left.
+
+    42883  no such function     0A000  a table function over something that is not constant
+    """
+    name = function_name(source.name)
+    if name in ("unnest", "explode", "flatten"):
+        return _bind_unnest(source, name, env)
+    overloads = table_overloads(name)
+    if not overloads:
+        return _bind_scalar(source, name, env)
+    named = {item.name: item.value for item in source.arguments if item.name is not None}
+    arguments = [env.bind(item.value) for item in source.arguments if item.name is None]
+    if all(isinstance(item, Literal) for item in arguments):
+        choice = choose(name, overloads, arguments, env, env.position(source))
+        if all(isinstance(item, Literal) for item in choice.arguments):
+            assert isinstance(choice.function, TableFunction)
+            return _scan(source, name, choice.function, choice.arguments[: len(arguments)], named, env)
+    lists = next((item.lists for item in overloads if item.lists is not None), None)
+    if lists is None or named:
+        raise FeatureNotSupported(f"the arguments of {name}() must be constants", position=env.position(source))
+    return _unnest(source, name, [call_function(lists, arguments, env, source)], env)
+
+
+def _bind_unnest(source: ast.FunctionSource, name: str, env: Env) -> From:
+    lists = [env.bind(item.value) for item in source.arguments]
+    if not lists:
+        raise UndefinedFunction(f"function {name}() does not exist", position=env.position(source))
+    for item in lists:
+        if not isinstance(item.type, List):
+            words = f"function {name}({item.type.sql.lower()}) does not exist"
+            raise UndefinedFunction(words, position=env.position(source))
+    return _unnest(source, name, lists, env)
+
+
+def _unnest(source: ast.FunctionSource, name: str, lists: Sequence[Expr], env: Env) -> From:
+    """The elements of lists as rows."""
+    columns = []
+    for item in lists:
+        assert isinstance(item.type, List)
+        columns.append(env.shared.column(name, item.type.of))
+    count = env.shared.column("ordinality", BIGINT, nullable=False) if source.ordinality else None
+    made = plan.Unnest(tuple(zip(columns, lists, strict=True)), ONE_ROW, count)
+    titles = [name] * len(columns) if len(columns) == 1 else _numbered(name, len(columns))
+    return _under_alias(source, name, made, columns, titles, count, env)
+
+
+def _numbered(name: str, count: int) -> list[str]:
+    return [name, *[f"{name}_{place}" for place in range(1, count)]]
+
+
+def _scan(
+    source: ast.FunctionSource,
+    name: str,
+    function: TableFunction,
+    arguments: Sequence[Expr],
+    named: dict[str, ast.Expr],
+    env: Env,
+) -> From:
+    """The table that a table function makes of constants."""
+    values = [python_value(item) for item in arguments if isinstance(item, Literal)]
+    options = {key: _option(value, env) for key, value in named.items()}
+    table = function.make(env.shared.settings, *values, **options)
+    columns = [env.shared.column(item.name, item.type, item.nullable) for item in table.columns]
+    titles = [item.name for item in table.columns]
+    made: plan.Plan = plan.Scan(table, tuple(columns), tuple(titles))
+    count = None
+    if source.ordinality:
+        number = next(item for item in FUNCTIONS["row_number"] if isinstance(item, Window))
+        count = env.shared.column("ordinality", BIGINT, nullable=False)
+        made = plan.Window((), (), ((count, WindowCall(BIGINT, number, (), RUNNING)),), made)
+    return _under_alias(source, name, made, columns, titles, count, env)
+
+
+def _option(value: ast.Expr, env: Env) -> object:
+    """A named argument as a Python value; ``{a: 'int'}`` is a dict."""
+    if isinstance(value, ast.StructLiteral):
+        return {key: _option(item, env) for key, item in value.fields}
+    if isinstance(value, ast.ListLiteral):
+        return [_option(item, env) for item in value.items]
+    if isinstance(value, ast.Column) and len(value.name.parts) == 1:
+        return value.name.last
+    made = env.bind(value)
+    if not isinstance(made, Literal):
+        raise FeatureNotSupported("named arguments in FROM must be constants", position=env.position(value))
+    return python_value(made)
+
+
+def _bind_scalar(source: ast.FunctionSource, name: str, env: Env) -> From:
+    """One row with a scalar function's value."""
+    overloads = FUNCTIONS.get(name)
+    if not overloads:
+        raise unknown_function(name, None, env.position(source))
+    if not any(isinstance(item, Scalar) for item in overloads):
+        raise WrongObjectType(f"{name}() is not a function for FROM", position=env.position(source))
+    expr = replace(env, clause="functions in FROM").bind(ast.Call(source.name, source.arguments, span=source.span))
+    column = env.shared.column(name, expr.type, is_nullable(expr))
+    outputs: tuple[Column, ...] = (column,)
+    exprs: tuple[Expr, ...] = (expr,)
+    count = None
+    if source.ordinality:
+        count = env.shared.column("ordinality", BIGINT, nullable=False)
+        outputs, exprs = (column, count), (expr, Literal(BIGINT, 1))
+    made = plan.Project(outputs, exprs, ONE_ROW)
+    return _under_alias(source, name, made, [column], [name], count, env)
+
+
+def _under_alias(
+    source: ast.FunctionSource,
+    name: str,
+    made: plan.Plan,
+    columns: Sequence[Column],
+    titles: Sequence[str],
+    count: Column | None,
+    env: Env,
+) -> From:
+    """The columns in reach: a lone column takes the alias as its name, and answers to its own too.
+
+    42P10  more names than columns
+    """
+    alias = source.alias
+    path = (name if alias is None else alias.name,)
+    all_columns = [*columns] if count is None else [*columns, count]
+    all_titles = [*titles] if count is None else [*titles, "ordinality"]
+    given = () if alias is None else alias.columns
+    if alias is not None and len(given) > len(all_columns):
+        raise InvalidColumnReference(
+            f'table "{alias.name}" has {len(all_columns)} columns available but {len(given)} columns specified',
+            position=env.position(alias),
+        )
+    titles_now = [*given, *all_titles[len(given) :]]
+    entries: list[Entry] = []
+    if len(columns) == 1 and not given:
+        if alias is not None:
+            titles_now[0] = alias.name
+        others = {all_titles[0], name} - {titles_now[0]}
+        entries = [Entry(other, columns[0], path, hidden=True) for other in sorted(others)]
+    shown = [Entry(title, column, path) for title, column in zip(titles_now, all_columns, strict=True)]
+    return From(made, (*shown, *entries))

@@ -1,0 +1,388 @@
+"""Which overload a call means: each is scored by what the arguments must go through, and the cheapest wins.
+
+    as it is < wider in its family < another family < a string literal read as the type < cast to text
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lake.errors import AmbiguousFunction, UndefinedFunction, UndefinedObject
+from lake.sql import ast, bound
+from lake.sql.bind.coerce import arithmetic_types, cast, is_numeric, is_string_literal, merged_type
+from lake.sql.bind.scope import Env, near_name
+from lake.sql.bound import Expr, Literal
+from lake.sql.registry import FUNCTIONS, Function, Parameter, Scalar, TableFunction
+from lake.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTERVAL,
+    NULL,
+    TEXT,
+    TIMESTAMP,
+    Boolean,
+    Date,
+    Decimal,
+    Float,
+    Integer,
+    Json,
+    List,
+    Null,
+    Text,
+    Timestamp,
+    Type,
+    parse_type_name,
+)
+
+ARITHMETIC: Final = frozenset(("+", "-", "*", "/", "%", "//", "^"))
+BITWISE: Final = frozenset(("&", "|", "#"))
+OPERATOR_NAMES: Final = {"**": "^"}
+VARIABLES: Final = frozenset(("T", "U"))
+GENERIC: Final = frozenset(("ANY", "NUMERIC", "INTEGER", "DECIMAL", "TEMPORAL"))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An overload with its arguments cast to it, defaults filled in, and the type it answers."""
+
+    function: Function
+    arguments: tuple[Expr, ...]
+    type: Type
+
+
+# --- calls over bound arguments --------------------------------------------------------------------------------------
+
+
+def call_function(name: str, arguments: Sequence[Expr], env: Env, node: ast.Node | None = None) -> Expr:
+    """A call of the scalar function or operator ``name`` over bound arguments."""
+    overloads = [item for item in FUNCTIONS.get(name, ()) if isinstance(item, Scalar)]
+    if not overloads:
+        raise unknown_function(name, [item.type for item in arguments], env.position(node))
+    choice = choose(name, overloads, tuple(arguments), env, env.position(node))
+    assert isinstance(choice.function, Scalar)
+    return bound.Call(choice.type, choice.function, choice.arguments)
+
+
+def call_operator(op: str, left: Expr, right: Expr, env: Env, node: ast.Node | None = None) -> Expr:
+    """Arithmetic and the other operators that are functions of the registry.
+
+    42883  no such operator for these types
+    """
+    op = OPERATOR_NAMES.get(op, op)
+    left, right = _type_literals(op, left, right, env)
+    if op in ARITHMETIC or op in BITWISE:
+        types = arithmetic_types(op, left.type, right.type)
+        if types is not None:
+            arguments = (cast(left, types[0]), cast(right, types[1]))
+            overloads = [item for item in FUNCTIONS.get(op, ()) if isinstance(item, Scalar)]
+            choice = choose(op, overloads, arguments, env, env.position(node))
+            assert isinstance(choice.function, Scalar)
+            generic = choice.function.signature.returns in ("NUMERIC", "INTEGER", "DECIMAL", "ANY", "T")
+            return bound.Call(types[2] if generic else choice.type, choice.function, choice.arguments)
+    return call_function(op, (left, right), env, node)
+
+
+def _type_literals(op: str, left: Expr, right: Expr, env: Env) -> tuple[Expr, Expr]:
+    """String literals beside a typed operand of arithmetic, read as what the operator wants."""
+    if op not in ARITHMETIC:
+        return left, right
+    if is_string_literal(left) and not is_string_literal(right) and not isinstance(right.type, Text | Null | List):
+        return cast(left, right.type, time_zone=env.time_zone), right
+    if is_string_literal(right) and not is_string_literal(left) and not isinstance(left.type, Text | Null | List):
+        temporal = isinstance(left.type, Date | Timestamp)
+        if temporal and op in "+-":
+            assert isinstance(right, Literal) and isinstance(right.value, str)
+            dated = op == "-" and right.value.strip()[:4].isdigit()
+            return left, cast(right, left.type if dated else INTERVAL, time_zone=env.time_zone)
+        return left, cast(right, left.type, time_zone=env.time_zone)
+    return left, right
+
+
+def unknown_function(name: str, types: Sequence[Type] | None, position: int | None) -> UndefinedFunction:
+    """42883 for a name, or for a name with these argument types."""
+    if types is None:
+        hint = near_name(name, FUNCTIONS)
+        return UndefinedFunction(f"function {name} does not exist", hint=hint, position=position)
+    if not name[:1].isalpha() and name[:1] != "_":
+        words = [_spell(item) for item in types]
+        text = f"{words[0]} {name} {words[1]}" if len(words) == 2 else f"{name} {', '.join(words)}"
+        return UndefinedFunction(
+            f"operator does not exist: {text}",
+            hint="No operator matches the given name and argument types. You might need to add explicit type casts.",
+            position=position,
+        )
+    return UndefinedFunction(
+        f"function {name}({', '.join(_spell(item) for item in types)}) does not exist",
+        hint="No function matches the given name and argument types. You might need to add explicit type casts.",
+        position=position,
+    )
+
+
+def _spell(type: Type) -> str:
+    return "unknown" if isinstance(type, Null) else type.sql.lower()
+
+
+# --- overloads -------------------------------------------------------------------------------------------------------
+
+
+def choose(
+    name: str, overloads: Sequence[Function], arguments: Sequence[Expr | None], env: Env, position: int | None
+) -> Choice:
+    """The cheapest overload for these arguments, with the arguments cast to it.
+
+    42883  none takes them     42725  two take them equally well
+    """
+    best: list[tuple[float, Function]] = []
+    for overload in overloads:
+        cost = _cost(overload, arguments)
+        if cost is None:
+            continue
+        if not best or cost < best[0][0]:
+            best = [(cost, overload)]
+        elif cost == best[0][0]:
+            best.append((cost, overload))
+    if not best:
+        raise unknown_function(name, [NULL if item is None else item.type for item in arguments], position)
+    if len(best) > 1 and not _all_unknown(arguments):
+        types = {_returns_word(item) for _, item in best}
+        if len(types) > 1:
+            words = ", ".join(_spell(NULL if item is None else item.type) for item in arguments)
+            raise AmbiguousFunction(f"function {name}({words}) is not unique", position=position)
+    return _fit(best[0][1], arguments, env, position)
+
+
+def _returns_word(function: Function) -> tuple[object, ...]:
+    return (function.signature.returns, *[item.type for item in function.signature.parameters])
+
+
+def _all_unknown(arguments: Sequence[Expr | None]) -> bool:
+    """Whether no argument has a type of its own: then the first overload is as good as any."""
+    return any(item is None or isinstance(item.type, Null) or is_string_literal(item) for item in arguments)
+
+
+def takes_count(function: Function, count: int) -> bool:
+    """Whether a call may give ``function`` so many arguments."""
+    signature = function.signature
+    return signature.required <= count and (signature.is_variadic or count <= len(signature.parameters))
+
+
+def _parameters(function: Function, count: int) -> list[Parameter]:
+    """The parameter of each of ``count`` arguments, a variadic one as often as needed."""
+    parameters = list(function.signature.parameters)
+    if function.signature.is_variadic:
+        last = parameters.pop()
+        parameters += [last] * max(0, count - len(parameters))
+    return parameters[:count]
+
+
+def _cost(function: Function, arguments: Sequence[Expr | None]) -> float | None:
+    if not takes_count(function, len(arguments)):
+        return None
+    total = 0.1 if function.signature.is_variadic else 0.0
+    for parameter, argument in zip(_parameters(function, len(arguments)), arguments, strict=True):
+        if argument is None:
+            if parameter.default is None:
+                return None
+            continue
+        cost = argument_cost(argument, parameter.type)
+        if cost is None:
+            return None
+        total += cost
+    return total if _unify(function, arguments) is not None else None
+
+
+def argument_cost(argument: Expr, word: str) -> float | None:
+    """What it takes to pass ``argument`` for a parameter of a signature's type word; None where it cannot be."""
+    if isinstance(argument, bound.Lambda) or word == "LAMBDA":
+        return 0.0 if word == "LAMBDA" and isinstance(argument, bound.Lambda) else None
+    return _type_cost(argument.type, word, is_string_literal(argument))
+
+
+def _type_cost(type: Type, word: str, text: bool) -> float | None:
+    if word in VARIABLES:
+        return 1.0
+    if word == "ANY":
+        return 3.0
+    if isinstance(type, Null):
+        return 4.0
+    if word.endswith("[]"):
+        return _type_cost(type.of, word[:-2], text=False) if isinstance(type, List) else None
+    match word:
+        case "NUMERIC":
+            return 0.5 if is_numeric(type) else (11.0 if text else None)
+        case "INTEGER":
+            return 0.4 if isinstance(type, Integer) else (11.5 if text else None)
+        case "DECIMAL":
+            return 0.4 if isinstance(type, Decimal) else (4.0 if isinstance(type, Integer) else None)
+        case "TEMPORAL":
+            return 0.5 if isinstance(type, Date | Timestamp) else (11.0 if text else None)
+        case _:
+            return cast_cost(type, named_type(word), text)
+
+
+def cast_cost(source: Type, target: Type, text: bool) -> float | None:
+    """What casting a value of ``source`` to ``target`` without being asked costs; None where it does not happen."""
+    if source == target:
+        return 0.0
+    match source, target:
+        case Integer(bits=a), Integer(bits=b):
+            return 1.0 + (b - a) / 64 if b > a else 6.0
+        case Integer(), Decimal():
+            return 2.5
+        case Integer(), Float(bits=bits):
+            return 3.0 if bits == 64 else 3.5
+        case Decimal(), Decimal():
+            return 1.5
+        case Decimal(), Float(bits=bits):
+            return 3.0 if bits == 64 else 3.5
+        case Float(bits=a), Float(bits=b):
+            return 1.0 if b > a else 5.0
+        case Date(), Timestamp(zoned=zoned):
+            return 3.0 if zoned else 2.0
+        case Timestamp(zoned=a), Timestamp():
+            return 6.0 if a else 2.5
+        case Timestamp(), Date():
+            return 9.0
+        case (Json(), Text()) | (Text(), Json()):
+            return 1.0
+        case _ if text:
+            return 10.0 if not isinstance(target, List) else None
+        case _, Text():
+            return None if isinstance(source, Boolean | List) and isinstance(target, Json) else 15.0
+        case _:
+            return None
+
+
+_NAMED: Final[dict[str, Type]] = {}
+
+
+def named_type(word: str) -> Type:
+    """The SQL type a signature's word names."""
+    found = _NAMED.get(word)
+    if found is None:
+        head, _, rest = word.partition("(")
+        numbers = tuple(int(part) for part in rest.rstrip(")").split(",") if part.strip())
+        try:
+            found = List(named_type(word[:-2])) if word.endswith("[]") else parse_type_name(head.strip(), numbers)
+        except UndefinedObject:
+            raise AssertionError(f"a signature names the type {word}, which does not exist") from None
+        _NAMED[word] = found
+    return found
+
+
+def _unify(function: Function, arguments: Sequence[Expr | None]) -> dict[str, Type] | None:
+    """What T and U stand for in this call; None where the arguments have no common type."""
+    bindings: dict[str, list[Expr]] = {}
+    for parameter, argument in zip(_parameters(function, len(arguments)), arguments, strict=True):
+        word, depth = parameter.type, 0
+        while word.endswith("[]"):
+            word, depth = word[:-2], depth + 1
+        if word not in VARIABLES or argument is None:
+            continue
+        type: Type = argument.type
+        for _ in range(depth):
+            type = type.of if isinstance(type, List) else NULL
+        bindings.setdefault(word, []).append(argument if depth == 0 else Literal(type, None))
+    found: dict[str, Type] = {}
+    for word, exprs in bindings.items():
+        type_or_none = merged_type(exprs)
+        if type_or_none is None:
+            return None
+        found[word] = type_or_none
+    return found
+
+
+def _fit(function: Function, arguments: Sequence[Expr | None], env: Env, position: int | None) -> Choice:
+    """The arguments cast to an overload that takes them, its defaults added, and the type of its result."""
+    variables = _unify(function, arguments)
+    assert variables is not None
+    fitted: list[Expr] = []
+    for parameter, argument in zip(_parameters(function, len(arguments)), arguments, strict=True):
+        if argument is None:
+            fitted.append(_default(parameter))
+        else:
+            fitted.append(_pass(argument, parameter.type, variables, env))
+    if not function.signature.is_variadic:
+        fitted += [_default(item) for item in function.signature.parameters[len(arguments) :]]
+    types = tuple(item.type for item in fitted)
+    if isinstance(function, Scalar) and function.literal_rule is not None:
+        return Choice(function, tuple(fitted), function.literal_rule(tuple(fitted)))
+    return Choice(function, tuple(fitted), _result(function, types, variables))
+
+
+def _pass(argument: Expr, word: str, variables: dict[str, Type], env: Env) -> Expr:
+    target = _target(argument, word, variables)
+    return argument if target is None else cast(argument, target, time_zone=env.time_zone)
+
+
+def _target(argument: Expr, word: str, variables: dict[str, Type]) -> Type | None:
+    """The type ``argument`` is cast to for a parameter of type ``word``; None where it is passed as it is."""
+    if word in VARIABLES:
+        return variables[word]
+    if word in ("ANY", "LAMBDA"):
+        return None
+    if word.endswith("[]"):
+        inner = argument.type.of if isinstance(argument.type, List) else NULL
+        target = _target(Literal(inner, None), word[:-2], variables)
+        return List(target) if target is not None else (None if isinstance(argument.type, List) else List(NULL))
+    unknown = is_string_literal(argument) or isinstance(argument.type, Null)
+    match word:
+        case "NUMERIC":
+            return DOUBLE if unknown else None
+        case "INTEGER":
+            return BIGINT if unknown else None
+        case "TEMPORAL":
+            return TIMESTAMP if unknown else None
+        case "DECIMAL":
+            if isinstance(argument.type, Integer):
+                return Decimal(20 if argument.type.bits == 64 else argument.type.digits, 0)
+            return Decimal(38, 10) if unknown else None
+        case _:
+            return named_type(word)
+
+
+def _default(parameter: Parameter) -> Expr:
+    """The literal of a parameter's default, of the parameter's type."""
+    assert parameter.default is not None, parameter
+    text = parameter.default.strip()
+    word = text.lower()
+    value: Literal
+    if word == "null":
+        value = Literal(NULL, None)
+    elif word in ("true", "false"):
+        value = Literal(BOOLEAN, word == "true")
+    elif text.startswith("'"):
+        value = Literal(TEXT, text[1:-1].replace("''", "'"))
+    elif word.lstrip("-").isdigit():
+        value = Literal(BIGINT, int(text))
+    else:
+        value = Literal(DOUBLE, float(text))
+    if parameter.type in VARIABLES or parameter.type in ("ANY", "NUMERIC", "INTEGER", "DECIMAL", "TEMPORAL"):
+        return value
+    return cast(value, named_type(parameter.type))
+
+
+def _result(function: Function, types: tuple[Type, ...], variables: dict[str, Type]) -> Type:
+    if function.return_rule is not None:
+        return function.return_rule(types)
+    word, depth = function.signature.returns, 0
+    while word.endswith("[]"):
+        word, depth = word[:-2], depth + 1
+    if word in VARIABLES:
+        found = variables.get(word, NULL)
+    elif word in ("ANY", "NUMERIC", "INTEGER", "DECIMAL", "TEMPORAL"):
+        places = [place for place, item in enumerate(function.signature.parameters) if item.type == word]
+        found = types[places[0]] if places and places[0] < len(types) else NULL
+    else:
+        found = named_type(word)
+    for _ in range(depth):
+        found = List(found)
+    return found
+
+
+def table_overloads(name: str) -> list[TableFunction]:
+    """The overloads of ``name`` that stand in FROM."""
+    return [item for item in FUNCTIONS.get(name, ()) if isinstance(item, TableFunction)]

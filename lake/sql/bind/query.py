@@ -1,0 +1,333 @@
+"""Queries: WITH, set operations, VALUES, ORDER BY and LIMIT around a SELECT.
+
+    WITH c AS (..) SELECT .. FROM c UNION SELECT .. ORDER BY 1 LIMIT 10
+
+    Materialize: c                     where c is used twice or says MATERIALIZED; else it is bound in its place
+    └─ Limit: 10
+       └─ Sort
+          └─ SetOperation: union
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lake.errors import (
+    DatatypeMismatch,
+    DuplicateAlias,
+    FeatureNotSupported,
+    InvalidColumnReference,
+    InvalidParameter,
+    InvalidRecursion,
+    SyntaxFailure,
+)
+from lake.sql import ast, plan
+from lake.sql.bind.aggregate import bind_order, sort_key
+from lake.sql.bind.coerce import cast, is_nullable, merged_type
+from lake.sql.bind.expr import unify
+from lake.sql.bind.scope import Bound, Cte, Entry, Env, Scope, Shared
+from lake.sql.bind.select import bind_select
+from lake.sql.bound import Column, Expr, Literal, SortKey
+from lake.types import BIGINT, DOUBLE, NULL, Integer, Null, Type
+
+SET_KINDS = {
+    ast.SetKind.UNION: plan.SetKind.UNION,
+    ast.SetKind.INTERSECT: plan.SetKind.INTERSECT,
+    ast.SetKind.EXCEPT: plan.SetKind.EXCEPT,
+}
+RECURSION_ROUNDS = 3
+"""How often a recursive step is bound anew because its types widened the anchor's; then it is cast to them."""
+
+
+def bind_query(query: ast.Query, scope: Scope, shared: Shared) -> Bound:
+    """A query in ``scope``, which has no columns of its own but may have an outer scope."""
+    wraps: list[tuple[Cte, plan.Plan]] = []
+    for place, cte in enumerate(query.ctes):
+        scope = _bind_cte(cte, query, place, scope, shared, wraps)
+    body = query.body
+    while isinstance(body, ast.Query) and not (body.ctes or body.order or body.order_all or body.limit or body.offset):
+        body = body.body
+    if isinstance(body, ast.Select):
+        made, keys = bind_select(body, query, scope, shared)
+    else:
+        made = bind_body(body, scope, shared)
+        keys = _order_outputs(query, made, scope, shared)
+    node = made.plan
+    if keys:
+        node = plan.Sort(tuple(keys), node)
+    node = _limit(query, node, keys, scope, shared)
+    if node.columns != made.columns:
+        node = plan.Project(made.columns, made.columns, node)
+    for cte_entry, definition in reversed(wraps):
+        node = plan.Materialize(cte_entry.number, cte_entry.name, definition, node)
+    return replace(made, plan=node)
+
+
+def bind_body(body: ast.Body, scope: Scope, shared: Shared) -> Bound:
+    """The body of a query: SELECT, a query in parentheses, a set operation or VALUES."""
+    match body:
+        case ast.Query():
+            return bind_query(body, Scope((), scope.outer, scope.ctes), shared)
+        case ast.Select():
+            made, _ = bind_select(body, None, scope, shared)
+            return made
+        case ast.SetOperation():
+            return bind_set_operation(body, scope, shared)
+        case ast.Values():
+            return bind_values(body, scope, shared)
+        case _:
+            raise FeatureNotSupported(f"{body.__class__.__name__} as a query is not supported")
+
+
+# --- ORDER BY and LIMIT ----------------------------------------------------------------------------------------------
+
+
+def _order_outputs(query: ast.Query, made: Bound, scope: Scope, shared: Shared) -> list[SortKey]:
+    """Sort keys over the columns of a set operation or VALUES.
+
+    42P10  a position outside the columns
+    """
+    if query.order_all:
+        direction = query.order[0] if query.order else ast.SortItem(ast.Literal(None))
+        return [sort_key(column, direction) for column in made.columns]
+    entries = tuple(Entry(name, column) for name, column in zip(made.names, made.columns, strict=True))
+    env = Env(shared, scope.over(entries), "ORDER BY")
+    keys = []
+    for item in query.order:
+        if isinstance(item.expr, ast.Literal) and isinstance(item.expr.value, int):
+            if not 1 <= item.expr.value <= len(made.columns):
+                raise InvalidColumnReference(
+                    f"ORDER BY position {item.expr.value} is not in select list", position=env.position(item.expr)
+                )
+            keys.append(sort_key(made.columns[item.expr.value - 1], item))
+        else:
+            keys += bind_order((item,), env)
+    return keys
+
+
+def _limit(query: ast.Query, node: plan.Plan, keys: Sequence[SortKey], scope: Scope, shared: Shared) -> plan.Plan:
+    """LIMIT, OFFSET and FETCH above ``node``.
+
+    22023  a negative number     42601  WITH TIES without ORDER BY
+    """
+    if query.limit is None and query.offset is None:
+        return node
+    if query.with_ties and not keys:
+        raise SyntaxFailure("WITH TIES cannot be specified without ORDER BY clause")
+    limit = None if query.limit is None else _row_count(query.limit, "LIMIT", scope, shared, query.limit_percent)
+    offset = None if query.offset is None else _row_count(query.offset, "OFFSET", scope, shared, False)
+    ties = tuple(keys) if query.with_ties else ()
+    return plan.Limit(limit, offset, node, query.limit_percent, ties)
+
+
+def _row_count(expr: ast.Expr, clause: str, scope: Scope, shared: Shared, is_percent: bool) -> Expr | None:
+    env = Env(shared, scope.over(()), clause)
+    made = env.bind(expr)
+    if isinstance(made, Literal) and made.value is None:
+        return None
+    if not is_percent and not isinstance(made.type, Integer | Null) and not isinstance(made, Literal):
+        raise DatatypeMismatch(
+            f"argument of {clause} must be type bigint, not type {made.type.sql.lower()}", position=env.position(expr)
+        )
+    made = cast(made, DOUBLE if is_percent else BIGINT)
+    if isinstance(made, Literal) and isinstance(made.value, int | float) and made.value < 0:
+        raise InvalidParameter(f"{clause} must not be negative", position=env.position(expr))
+    return made
+
+
+# --- WITH ------------------------------------------------------------------------------------------------------------
+
+
+def _bind_cte(
+    cte: ast.Cte, query: ast.Query, place: int, scope: Scope, shared: Shared, wraps: list[tuple[Cte, plan.Plan]]
+) -> Scope:
+    """The scope with one more common table expression; what must be materialised is put in ``wraps``."""
+    if cte.name in {other.name for other in query.ctes[:place]}:
+        raise DuplicateAlias(f'WITH query name "{cte.name}" specified more than once', position=shared.position(cte))
+    inner = Scope((), scope.outer, scope.ctes)
+    uses = _references(query.body, cte.name) + sum(_references(item.query, cte.name) for item in query.ctes[place + 1 :])
+    uses += sum(_references(item.expr, cte.name) for item in query.order)
+    if query.recursive and _references(cte.query, cte.name):
+        definition = bind_recursion(cte, inner, shared)
+    elif uses == 1 and cte.materialized is not True:
+        return scope.with_cte(Cte(cte.name, inner, cte.query, cte.columns))
+    else:
+        definition = _renamed(shared.bind_query(cte.query, inner, shared), cte, shared)
+        if (cte.materialized is False and uses) or definition.plan.outer_columns:
+            return scope.with_cte(Cte(cte.name, inner, cte.query, cte.columns))
+    number = shared.next_id()
+    outputs = tuple((name, column.type) for name, column in zip(definition.names, definition.columns, strict=True))
+    entry = Cte(cte.name, inner, number=number, outputs=outputs)
+    if uses:
+        wraps.append((entry, exact(definition)))
+    return scope.with_cte(entry)
+
+
+def _references(node: ast.Node, name: str) -> int:
+    """How often a tree names the table ``name``, without a schema."""
+    return sum(1 for part in ast.walk(node) if isinstance(part, ast.TableSource) and part.name.parts == (name,))
+
+
+def _renamed(made: Bound, cte: ast.Cte, shared: Shared) -> Bound:
+    if len(cte.columns) > len(made.columns):
+        raise InvalidColumnReference(
+            f'WITH query "{cte.name}" has {len(made.columns)} columns available but {len(cte.columns)} columns specified',
+            position=shared.position(cte),
+        )
+    return replace(made, names=cte.columns + made.names[len(cte.columns) :])
+
+
+def bind_recursion(cte: ast.Cte, scope: Scope, shared: Shared) -> Bound:
+    """``anchor UNION [ALL] step``, the step reading the round before.
+
+    42P19  another form, or a reference in the anchor
+    """
+    body: ast.Body = cte.query
+    while isinstance(body, ast.Query) and not body.ctes:
+        if body.order or body.order_all or body.limit is not None or body.offset is not None:
+            raise FeatureNotSupported("ORDER BY and LIMIT in a recursive query are not supported")
+        body = body.body
+    if not isinstance(body, ast.SetOperation) or body.kind is not ast.SetKind.UNION or body.by_name:
+        raise InvalidRecursion(
+            f'recursive query "{cte.name}" does not have the form non-recursive-term UNION [ALL] recursive-term',
+            position=shared.position(cte),
+        )
+    if _references(body.left, cte.name):
+        raise InvalidRecursion(
+            f'recursive reference to query "{cte.name}" must not appear within its non-recursive term',
+            position=shared.position(cte),
+        )
+    anchor = _renamed(bind_body(body.left, scope, shared), cte, shared)
+    number = shared.next_id()
+    types: tuple[Type, ...] = tuple(column.type for column in anchor.columns)
+    for turn in range(RECURSION_ROUNDS):
+        entry = Cte(cte.name, scope, number=number, outputs=tuple(zip(anchor.names, types, strict=True)), recursive=True)
+        step = bind_body(body.right, scope.with_cte(entry), shared)
+        if len(step.columns) != len(types):
+            raise SyntaxFailure("each UNION query must have the same number of columns", position=shared.position(cte))
+        wider = _common_types(anchor, step, "UNION", cte, shared)
+        if wider == types or turn == RECURSION_ROUNDS - 1:
+            break
+        types = wider
+    outputs = tuple(shared.column(name, type) for name, type in zip(anchor.names, types, strict=True))
+    node = plan.Recursion(number, cte.name, body.all, aligned(anchor, types, shared), aligned(step, types, shared), outputs)
+    return Bound(node, outputs, anchor.names)
+
+
+# --- set operations and VALUES ---------------------------------------------------------------------------------------
+
+
+def bind_set_operation(body: ast.SetOperation, scope: Scope, shared: Shared) -> Bound:
+    """UNION, INTERSECT or EXCEPT, columns by position or by name, in their common types.
+
+    42601  not as many columns on both sides     42804  types that do not go together
+    """
+    left = bind_body(body.left, Scope((), scope.outer, scope.ctes), shared)
+    right = bind_body(body.right, Scope((), scope.outer, scope.ctes), shared)
+    if body.by_name:
+        left, right = _by_name(left, right, shared)
+    if len(left.columns) != len(right.columns):
+        raise SyntaxFailure(
+            f"each {body.kind.value} query must have the same number of columns", position=shared.position(body.right)
+        )
+    types = _common_types(left, right, body.kind.value, body, shared)
+    outputs = tuple(shared.column(name, type) for name, type in zip(left.names, types, strict=True))
+    node = plan.SetOperation(
+        SET_KINDS[body.kind], body.all, aligned(left, types, shared), aligned(right, types, shared), outputs
+    )
+    return Bound(node, outputs, left.names)
+
+
+def bind_values(body: ast.Values, scope: Scope, shared: Shared) -> Bound:
+    """VALUES: each column in the common type of its values, named column1 and so on.
+
+    42601  rows of different lengths
+    """
+    env = Env(shared, scope.over(()), "VALUES")
+    rows = [[env.bind(item) for item in row] for row in body.rows]
+    width = len(rows[0])
+    if any(len(row) != width for row in rows):
+        raise SyntaxFailure("VALUES lists must all be the same length", position=env.position(body))
+    columns: list[Column] = []
+    by_column: list[tuple[Expr, ...]] = []
+    for place in range(width):
+        values, type = unify([row[place] for row in rows], "VALUES", body, env)
+        by_column.append(values)
+        nullable = any(is_nullable(value) for value in values)
+        columns.append(shared.column(f"column{place + 1}", type, nullable))
+    node = plan.Values(tuple(zip(*by_column, strict=True)), tuple(columns))
+    return Bound(node, tuple(columns), tuple(column.name for column in columns))
+
+
+def exact(made: Bound) -> plan.Plan:
+    """The plan answering just the query's columns, in order."""
+    if made.plan.columns == made.columns:
+        return made.plan
+    return plan.Project(made.columns, made.columns, made.plan)
+
+
+def aligned(made: Bound, types: Sequence[Type], shared: Shared) -> plan.Plan:
+    """The query's plan with its columns cast to ``types``."""
+    outputs: list[Column] = []
+    exprs: list[Expr] = []
+    for place, (column, type) in enumerate(zip(made.columns, types, strict=True)):
+        source = _constant(made, place) or column
+        expr = column if column.type == type else cast(source, type, time_zone=shared.settings.time_zone)
+        taken = isinstance(expr, Column) and expr in outputs
+        if isinstance(expr, Column) and not taken:
+            outputs.append(expr)
+        else:
+            outputs.append(shared.column(column.name, type, is_nullable(expr)))
+        exprs.append(expr)
+    if tuple(exprs) == made.plan.columns:
+        return made.plan
+    return plan.Project(tuple(outputs), tuple(exprs), made.plan)
+
+
+def _constant(made: Bound, place: int) -> Literal | None:
+    """The constant that a column always is, for string literals and NULLs without a type of their own."""
+    node, column = made.plan, made.columns[place]
+    while isinstance(node, plan.Project) and column in node.outputs:
+        expr = node.exprs[node.outputs.index(column)]
+        if isinstance(expr, Literal):
+            return expr
+        if not isinstance(expr, Column):
+            return None
+        node, column = node.input, expr
+    return None
+
+
+def _common_types(left: Bound, right: Bound, clause: str, node: ast.Node, shared: Shared) -> tuple[Type, ...]:
+    types = []
+    for place, (one, other) in enumerate(zip(left.columns, right.columns, strict=True)):
+        sides: list[Expr] = [_constant(left, place) or one, _constant(right, place) or other]
+        if one.type == other.type:
+            types.append(one.type)
+            continue
+        found = merged_type(sides)
+        if found is None:
+            raise DatatypeMismatch(
+                f"{clause} types {one.type.sql.lower()} and {other.type.sql.lower()} cannot be matched",
+                position=shared.position(node),
+            )
+        types.append(found)
+    return tuple(types)
+
+
+def _by_name(left: Bound, right: Bound, shared: Shared) -> tuple[Bound, Bound]:
+    """Both sides with the left's columns and then the right's other ones; what a side lacks is NULL."""
+    titles = {name.lower(): name for name in (*right.names, *left.names)}
+    order = list(dict.fromkeys(name.lower() for name in (*left.names, *right.names)))
+    made = []
+    for side in (left, right):
+        known = {name.lower(): column for name, column in zip(side.names, side.columns, strict=True)}
+        exprs: list[Expr] = []
+        outputs: list[Column] = []
+        for name in order:
+            column = known.get(name)
+            outputs.append(column or shared.column(titles[name], NULL))
+            exprs.append(column or Literal(NULL, None))
+        node = plan.Project(tuple(outputs), tuple(exprs), side.plan)
+        made.append(Bound(node, tuple(outputs), tuple(titles[name] for name in order)))
+    return made[0], made[1]

@@ -1,0 +1,300 @@
+"""Which name means which column: the columns of FROM, outer queries, common table expressions, and a statement's state.
+
+    SELECT o.total FROM orders o, LATERAL (SELECT max(qty) AS most FROM lines l WHERE l.order_id = o.id) m
+
+    Scope(l.order_id, l.qty)                 the subquery's own FROM
+    └─ outer: Scope(o.id, o.total)           what LATERAL may look at
+       └─ outer: None
+
+A name is looked for in the innermost scope first; a column found further out makes the query correlated.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from lake.errors import AmbiguousColumn, DuplicateAlias, UndefinedColumn, UndefinedTable
+from lake.sql import ast
+from lake.sql.bound import Column, Expr, Literal
+from lake.sql.plan import Plan
+from lake.types import Type
+
+if TYPE_CHECKING:
+    from lake.sql.bind.aggregate import Aggregates
+    from lake.sql.bind.window import Windows
+    from lake.sql.catalog import Catalog, Settings
+
+VIEW_DEPTH_MAX: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A bound query: its plan, the columns of the answer in order, and their names."""
+
+    plan: Plan
+    columns: tuple[Column, ...]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A column that can be named.
+
+    path      the table's alias, or its full name where it has none; empty for a column merged by USING
+    hidden    left out of ``*``
+    shadowed  found by its qualified name only: USING merged it with another
+    """
+
+    name: str
+    column: Column
+    path: tuple[str, ...] = ()
+    hidden: bool = False
+    shadowed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cte:
+    """A common table expression in reach: inlined from ``query``, or read by number with ``outputs`` as its columns."""
+
+    name: str
+    scope: Scope
+    query: ast.Query | None = None
+    renames: tuple[str, ...] = ()
+    number: int = 0
+    outputs: tuple[tuple[str, Type], ...] = ()
+    recursive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The columns of one query's FROM, the scope around it, and the common table expressions in reach."""
+
+    entries: tuple[Entry, ...] = ()
+    outer: Scope | None = None
+    ctes: Mapping[str, Cte] = field(default_factory=dict)
+
+    def over(self, entries: Iterable[Entry]) -> Scope:
+        """The same place with other columns."""
+        return Scope(tuple(entries), self.outer, self.ctes)
+
+    def inside(self) -> Scope:
+        """The empty scope of a query nested here, which sees this one as its outer."""
+        return Scope((), self, self.ctes)
+
+    def with_cte(self, cte: Cte) -> Scope:
+        """The same place with one more common table expression."""
+        return replace(self, ctes={**self.ctes, cte.name: cte})
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """Ids of this scope's own columns."""
+        return frozenset(entry.column.id for entry in self.entries)
+
+
+@dataclass(slots=True)
+class Shared:
+    """What one statement's binding shares: where names lead, and the numbers given out."""
+
+    catalog: Catalog
+    settings: Settings
+    parameters: Mapping[str, Literal]
+    bind_query: Callable[[ast.Query, Scope, Shared], Bound]
+    last_id: int = 0
+    view_depth: int = 0
+
+    def next_id(self) -> int:
+        """A number no other column or materialised query of the plan has."""
+        self.last_id += 1
+        return self.last_id
+
+    def column(self, name: str, type: Type, nullable: bool = True) -> Column:
+        """A fresh column."""
+        return Column(type, self.next_id(), name, nullable)
+
+    def position(self, node: ast.Node | None) -> int | None:
+        """Where ``node`` begins in the statement, 1-based; None inside a view, whose text is another."""
+        if node is None or node.span is None or self.view_depth:
+            return None
+        return node.span.start + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Env:
+    """Where an expression stands: the names it sees and what it may hold.
+
+    clause      the words of an error: ``WHERE``, ``JOIN conditions``
+    aggregates  collects aggregate calls; None where none may stand
+    windows     collects window calls; None where none may stand
+    aliases     select aliases that names may mean where no column has the name
+    locals      parameters of the lambdas around
+    """
+
+    shared: Shared
+    scope: Scope
+    clause: str
+    aggregates: Aggregates | None = None
+    windows: Windows | None = None
+    aliases: Mapping[str, ast.Expr] = field(default_factory=dict)
+    locals: Mapping[str, Column] = field(default_factory=dict)
+
+    def bind(self, expr: ast.Expr) -> Expr:
+        """The bound form of ``expr``."""
+        return BINDERS[expr.__class__](expr, self)
+
+    def bind_query(self, query: ast.Query) -> Bound:
+        """The bound form of a subquery that may use this place's columns."""
+        return self.shared.bind_query(query, self.scope.inside(), self.shared)
+
+    def position(self, node: ast.Node | None) -> int | None:
+        """Where ``node`` begins, for an error."""
+        return self.shared.position(node)
+
+    @property
+    def time_zone(self) -> str:
+        """The session's time zone."""
+        return self.shared.settings.time_zone
+
+
+# Frames are dear when expressions nest: one table look-up a level instead of a chain of matches.
+BINDERS: Final[dict[type, Callable[[ast.Expr, Env], Expr]]] = {}
+B = TypeVar("B", bound=Callable[..., Expr])
+
+
+def binds(*classes: type[ast.Expr]) -> Callable[[B], B]:
+    """Registers the function that binds expressions of ``classes``."""
+
+    def register(function: B) -> B:
+        for item in classes:
+            assert item not in BINDERS, item
+            BINDERS[item] = function
+        return function
+
+    return register
+
+
+@dataclass(frozen=True, slots=True)
+class Ready(ast.Expr):
+    """An expression that is bound already, in the place of one that is not: what ``*`` stands for, and the like."""
+
+    expr: Expr
+    name: str
+
+
+@binds(Ready)
+def bind_ready(node: Ready, env: Env) -> Expr:
+    """The bound expression itself."""
+    return node.expr
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    """A bound item of FROM: its plan and the columns it brings in reach."""
+
+    plan: Plan
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadySource(ast.Source):
+    """An item of FROM that is bound already."""
+
+    made: From
+
+
+# --- looking names up ------------------------------------------------------------------------------------------------
+
+
+def find_column(scope: Scope | None, name: ast.Name, position: int | None = None) -> Column | None:
+    """The column ``name`` means, in the innermost scope that has it; None where there is none.
+
+    42702  two columns of one scope have the name
+    """
+    while scope is not None:
+        found = _matches(scope.entries, name.parts, exact=True) or _matches(scope.entries, name.parts, exact=False)
+        if not found and len(name.parts) == 1:
+            found = _only_column(scope.entries, name.parts[0])
+        if len(found) > 1:
+            raise AmbiguousColumn(f'column reference "{name.last}" is ambiguous', position=position)
+        if found:
+            return found[0]
+        scope = scope.outer
+    return None
+
+
+def missing_column(scope: Scope, name: ast.Name, position: int | None, extra: Iterable[str] = ()) -> Exception:
+    """The error for a name that means nothing: 42P01 for an unknown qualifier, else 42703 with near names."""
+    names: list[str] = list(extra)
+    tables: list[str] = []
+    place: Scope | None = scope
+    while place is not None:
+        names += [entry.name for entry in place.entries]
+        tables += [entry.path[-1] for entry in place.entries if entry.path]
+        place = place.outer
+    if len(name.parts) > 1:
+        table = name.parts[-2]
+        if table not in tables:
+            hint = near_name(table, tables)
+            return UndefinedTable(f'missing FROM-clause entry for table "{table}"', hint=hint, position=position)
+        own = _columns_of_table(scope, name.parts[:-1])
+        return UndefinedColumn(f"column {name} does not exist", hint=near_name(name.last, own), position=position)
+    hint = near_name(name.last, names)
+    return UndefinedColumn(f'column "{name.last}" does not exist', hint=hint, position=position)
+
+
+def near_name(name: str, names: Iterable[str]) -> str | None:
+    """A hint with the known name nearest to ``name``, where one is near."""
+    close = difflib.get_close_matches(name, list(dict.fromkeys(names)), n=1, cutoff=0.6)
+    return f'Did you mean "{close[0]}"?' if close else None
+
+
+def entries_of_table(scope: Scope, path: tuple[str, ...]) -> tuple[Entry, ...]:
+    """The columns of the table that ``path`` names, for ``t.*``; none where there is no such table."""
+    place: Scope | None = scope
+    while place is not None:
+        found = tuple(entry for entry in place.entries if entry.path[-len(path) :] == path)
+        if found:
+            return found
+        place = place.outer
+    return ()
+
+
+def aliased(entries: Iterable[Entry], alias: str) -> tuple[Entry, ...]:
+    """The columns that stay in reach when a FROM item takes an alias: all under that one name."""
+    return tuple(replace(entry, path=(alias,)) for entry in entries if not entry.shadowed)
+
+
+def check_aliases(left: Iterable[Entry], right: Iterable[Entry], position: int | None) -> None:
+    """42712 where both sides of a FROM have a table of one name."""
+    taken = {entry.path for entry in left if entry.path}
+    for path in {entry.path for entry in right if entry.path}:
+        if path in taken:
+            raise DuplicateAlias(f'table name "{path[-1]}" specified more than once', position=position)
+
+
+def _matches(entries: tuple[Entry, ...], parts: tuple[str, ...], *, exact: bool) -> list[Column]:
+    wanted, qualifier = parts[-1], parts[:-1]
+    if not exact:
+        wanted, qualifier = wanted.lower(), tuple(part.lower() for part in qualifier)
+    found: dict[int, Column] = {}
+    for entry in entries:
+        name, path = entry.name, entry.path
+        if not exact:
+            name, path = name.lower(), tuple(part.lower() for part in path)
+        if name != wanted:
+            continue
+        if path[-len(qualifier) :] == qualifier if qualifier else not entry.shadowed:
+            found.setdefault(entry.column.id, entry.column)
+    return list(found.values())
+
+
+def _only_column(entries: tuple[Entry, ...], table: str) -> list[Column]:
+    """The one column of ``table``: ``SELECT g FROM generate_series(1, 3) g``."""
+    found = {entry.column.id: entry.column for entry in entries if entry.path[-1:] == (table,) and not entry.hidden}
+    return list(found.values()) if len(found) == 1 else []
+
+
+def _columns_of_table(scope: Scope, path: tuple[str, ...]) -> list[str]:
+    return [entry.name for entry in entries_of_table(scope, path)]

@@ -1,0 +1,189 @@
+"""Window functions: OVER, named windows, frames, and the Window nodes that compute the collected calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from lake.errors import DatatypeMismatch, WindowingFailure
+from lake.sql import ast, plan
+from lake.sql.ast import BoundKind, FrameUnit
+from lake.sql.bind.aggregate import as_condition, bind_order, bind_parts
+from lake.sql.bind.arguments import bind_arguments, ordered_arguments
+from lake.sql.bind.coerce import cast, is_numeric
+from lake.sql.bind.overload import choose
+from lake.sql.bind.scope import Env
+from lake.sql.bound import Column, Expr, Frame, FrameBound, Rule, SortKey, WindowCall, map_expressions
+from lake.sql.registry import FUNCTIONS, Aggregate, Window
+from lake.types import BIGINT, INTERVAL, Date, Time, Timestamp, Type
+
+WHOLE: Final = Frame(
+    FrameUnit.RANGE, FrameBound(BoundKind.UNBOUNDED_PRECEDING), FrameBound(BoundKind.UNBOUNDED_FOLLOWING)
+)
+RUNNING: Final = Frame(FrameUnit.RANGE, FrameBound(BoundKind.UNBOUNDED_PRECEDING), FrameBound(BoundKind.CURRENT_ROW))
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """What a call's window is: rows parted, ordered."""
+
+    partition: tuple[Expr, ...]
+    order: tuple[SortKey, ...]
+
+
+@dataclass(slots=True)
+class Windows:
+    """The window calls of one SELECT, each once, with the column that stands for it.
+
+    named   WINDOW w AS (..)
+    calls   calls by window, in the order they were met
+    """
+
+    named: Mapping[str, ast.Window] = field(default_factory=dict)
+    calls: dict[Over, dict[WindowCall, Column]] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """Ids of the columns that stand for calls."""
+        return frozenset(column.id for calls in self.calls.values() for column in calls.values())
+
+    def map(self, change: Rule) -> None:
+        """Changes every expression of every window and call."""
+        before, self.calls = self.calls, {}
+        for over, calls in before.items():
+            moved = Over(map_expressions(over.partition, change), map_expressions(over.order, change))
+            place = self.calls.setdefault(moved, {})
+            for call, column in calls.items():
+                place[map_expressions(call, change)] = column
+
+    def above(self, node: plan.Plan) -> plan.Plan:
+        """``node`` with a Window for each partition and order on top."""
+        for over, calls in self.calls.items():
+            pairs = tuple((column, call) for call, column in calls.items())
+            node = plan.Window(over.partition, over.order, pairs, node)
+        return node
+
+
+def bind_window_call(call: ast.Call, name: str, env: Env) -> Expr:
+    """The column that stands for a call with OVER, which is collected.
+
+    42P20  where no window function may stand, or inside another
+    """
+    windows = env.windows
+    if windows is None:
+        words = "window function calls cannot be nested" if env.clause == "window" else None
+        words = words or (
+            "aggregate function calls cannot contain window function calls"
+            if env.clause == "aggregate"
+            else f"window functions are not allowed in {env.clause}"
+        )
+        raise WindowingFailure(words, position=env.position(call))
+    assert call.over is not None
+    inner = replace(env, windows=None, clause="window")
+    window = resolve_window(call.over, windows.named, env)
+    order: tuple[SortKey, ...] = ()
+    function: Window | Aggregate
+    overloads = [item for item in FUNCTIONS[name] if isinstance(item, Window)]
+    if overloads:
+        values = ordered_arguments(call.arguments, overloads, name, inner)
+        choice = choose(name, overloads, bind_arguments(values, name, overloads, inner), inner, env.position(call))
+        assert isinstance(choice.function, Window)
+        function, arguments, type = choice.function, choice.arguments, choice.type
+    else:
+        function, arguments, order, type = bind_parts(call, name, inner)
+    over = Over(tuple(inner.bind(item) for item in window.partition), bind_order(window.order, inner))
+    frame = bind_frame(window, over.order, inner)
+    filter = None if call.filter is None else as_condition(call.filter, replace(inner, clause="FILTER"), "FILTER")
+    made = WindowCall(type, function, arguments, frame, filter, call.distinct, call.ignore_nulls, order)
+    calls = windows.calls.setdefault(over, {})
+    found = calls.get(made)
+    if found is None:
+        found = calls[made] = env.shared.column(name, type)
+    return found
+
+
+def resolve_window(window: ast.Window, named: Mapping[str, ast.Window], env: Env, depth: int = 0) -> ast.Window:
+    """The window with what its named base says filled in.
+
+    42P20  a clause both say, or a base with a frame       42704  no window of that name
+    """
+    if window.base is None:
+        return window
+    base = named.get(window.base)
+    if base is None or depth > len(named):
+        raise WindowingFailure(f'window "{window.base}" does not exist', position=env.position(window))
+    base = resolve_window(base, named, env, depth + 1)
+    if not window.partition and not window.order and window.frame is None:
+        return replace(base, span=window.span)
+    for given, words in ((window.partition, "PARTITION BY"), (window.order and base.order, "ORDER BY")):
+        if given:
+            raise WindowingFailure(
+                f'cannot override {words} clause of window "{window.base}"', position=env.position(window)
+            )
+    if base.frame is not None:
+        raise WindowingFailure(
+            f'cannot copy window "{window.base}" because it has a frame clause', position=env.position(window)
+        )
+    return ast.Window(None, base.partition, window.order or base.order, window.frame, span=window.span)
+
+
+# --- frames ----------------------------------------------------------------------------------------------------------
+
+
+def bind_frame(window: ast.Window, order: tuple[SortKey, ...], env: Env) -> Frame:
+    """The frame of a window: up to the current row's peers where it is ordered, all rows where it is not.
+
+    42P20  a frame that cannot be
+    """
+    written = window.frame
+    if written is None:
+        return RUNNING if order else WHOLE
+    start, end = written.start.kind, written.end.kind
+    wrong = _impossible(start, end)
+    has_offset = written.start.offset is not None or written.end.offset is not None
+    if wrong is None and written.unit is FrameUnit.GROUPS and not order:
+        wrong = "GROUPS mode requires an ORDER BY clause"
+    if wrong is None and written.unit is FrameUnit.RANGE and has_offset and len(order) != 1:
+        wrong = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column"
+    if wrong is not None:
+        raise WindowingFailure(wrong, position=env.position(written))
+    type: Type = BIGINT
+    if written.unit is FrameUnit.RANGE and has_offset:
+        type = _range_offset(order[0].expr.type, env, written)
+    ends = [_frame_bound(item, type, env) for item in (written.start, written.end)]
+    return Frame(written.unit, ends[0], ends[1], written.exclusion)
+
+
+def _impossible(start: BoundKind, end: BoundKind) -> str | None:
+    if start is BoundKind.UNBOUNDED_FOLLOWING:
+        return "frame start cannot be UNBOUNDED FOLLOWING"
+    if end is BoundKind.UNBOUNDED_PRECEDING:
+        return "frame end cannot be UNBOUNDED PRECEDING"
+    if start is BoundKind.CURRENT_ROW and end is BoundKind.PRECEDING:
+        return "frame starting from current row cannot have preceding rows"
+    if start is BoundKind.FOLLOWING and end in (BoundKind.PRECEDING, BoundKind.CURRENT_ROW):
+        return "frame starting from following row cannot have preceding rows"
+    return None
+
+
+def _range_offset(type: Type, env: Env, node: ast.Node) -> Type:
+    """The type of a RANGE frame's offset over an order of ``type``."""
+    if is_numeric(type):
+        return type
+    if isinstance(type, Date | Timestamp | Time):
+        return INTERVAL
+    raise DatatypeMismatch(
+        f"RANGE with offset PRECEDING/FOLLOWING is not supported for column type {type.sql.lower()}",
+        position=env.position(node),
+    )
+
+
+def _frame_bound(item: ast.FrameBound, type: Type, env: Env) -> FrameBound:
+    if item.offset is None:
+        return FrameBound(item.kind)
+    inner = replace(env, scope=env.scope.over(()), aggregates=None, clause="window frame")
+    offset = cast(inner.bind(item.offset), type, time_zone=env.time_zone)
+    return FrameBound(item.kind, offset)
+
+
