@@ -326,7 +326,7 @@ def _first_sentence(text: str) -> str:
 def _reads_setting(node: ast.AST) -> bool:
     """Whether a node is ``config.name`` or ``<anything>.config.name``."""
     match node:
-        case ast.Attribute(value=ast.Name(id="config" | "settings") | ast.Attribute(attr="config" | "_config")):
+        case ast.Attribute(value=ast.Name(id="config") | ast.Attribute(attr="config" | "_config")):
             return True
     return False
 
