@@ -131,7 +131,7 @@ class Config:
     attach: tuple[str, ...] = setting((), None, "attach", "NAME=DIR of a lake to attach, repeatable", used=False)
     attach_found: str | None = setting(None, None, "attach-found", "attach the lakes found in a folder", used=False)
     reader: bool = setting(False, None, "reader", "a node that only reads", used=False)
-    stop_with_stdin: bool = setting(False, None, "stop-with-stdin", "stop when standard input closes", used=False)
+    stop_with_stdin: bool = setting(False, None, "stop-with-stdin", "stop when standard input closes")
     drain_secs: float = setting(30.0, "LAKE_DRAIN_SECS", None, "time running requests get to finish", "s")
     drain_grace_secs: float = setting(
         0.0, "LAKE_DRAIN_GRACE_SECS", None, "time between a stop signal and refusing requests", "s")
@@ -146,10 +146,9 @@ class Config:
     admin_token: str | None = setting(
         None, "LAKE_ADMIN_TOKEN", "admin-token", "the token that may do everything", secret=True)
     token: str | None = setting(None, "LAKE_TOKEN", "token", "the token this program presents", secret=True)
-    url: str | None = setting(None, None, "url", "address of the node to talk to")
     owner_key: str = setting(
         lambda machine, above: secrets.token_hex(16), None, None,
-        "lets the program that started the node read its files", written="LAKE_OWNER_KEY", secret=True, used=False)
+        "lets the program that started the node read its files", written="LAKE_OWNER_KEY", secret=True)
     tls_cert: str | None = setting(
         None, "LAKE_TLS_CERT", "tls-cert", "certificate of every door, PEM", "path", used=False)
     tls_key: str | None = setting(None, "LAKE_TLS_KEY", "tls-key", "its key, PEM", "path", used=False)
@@ -196,7 +195,7 @@ class Config:
     retain_secs: float = setting(60.0, None, "retain-secs", "how long replaced files are kept", "s")
     changelog_secs: float = setting(
         0.0, None, "changelog-secs", "how long tiered log segments are kept for replay", "s",
-        written="LAKE_CHANGELOG_SECS", used=False)
+        written="LAKE_CHANGELOG_SECS")
     gc_secs: float = setting(60.0, "LAKE_GC_SECS", None, "time between two cleanings of the catalog's log", "s")
     purge_rows: int = setting(
         100_000, "LAKE_PURGE_ROWS", None, "deleted rows of a table that start a rewrite", "rows", used=False)
@@ -270,7 +269,7 @@ class Config:
     history_rate: int = setting(500, "LAKE_HISTORY_RATE", None, "rows lake.history takes", "rows/s", used=False)
     runs_days: int = setting(30, "LAKE_RUNS_DAYS", None, "how long the run log is kept", "days", used=False)
     slow_ms: float = setting(
-        1000.0, "LAKE_SLOW_MS", None, "slower statements keep their plan and log a line", "ms")
+        1000.0, "LAKE_SLOW_MS", None, "slower statements keep their plan and log a line", "ms", used=False)
     trace_pg: bool = setting(
         False, "LAKE_TRACE_PG", None, "time of every Postgres statement on standard error", used=False)
     config_dir: str = setting(

@@ -324,8 +324,10 @@ def _first_sentence(text: str) -> str:
 
 
 def _reads_setting(node: ast.AST) -> bool:
-    """Whether a node is ``config.name`` or ``<anything>.config.name``."""
+    """Whether a node is ``config.name``, ``<anything>.config.name`` or ``load().name``."""
     match node:
+        case ast.Attribute(value=ast.Call(func=ast.Name(id="load"))):
+            return True
         case ast.Attribute(value=ast.Name(id="config") | ast.Attribute(attr="config" | "_config")):
             return True
     return False
