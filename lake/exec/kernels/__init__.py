@@ -8,9 +8,8 @@ Reading order: ``views`` (Arrow to numpy and back), ``hashing``, ``tables`` and 
         for row in range(values.size):
             out[row] = values[row] + 1
 
-``@kernel`` holds the only compile options. A kernel is compiled when it is first called with new types, or read from the
-cache folder; until then numba is not even imported, which takes longer than a small query. A kernel may call kernels of
-its own file and of ``hashing``: Numba notices a change in a kernel's own file alone, so files are few.
+``@kernel`` holds the only compile options. A kernel is compiled when it is first called with new types, or read from
+the cache folder; until then numba is not even imported, which takes longer than a small query.
 
 Validity is an argument: a byte for each row, 1 where there is a value, and an empty array where there are no NULLs, so
 that one compiled kernel serves both.
@@ -20,6 +19,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -95,9 +95,22 @@ def _jit(function: FunctionType) -> Callable[..., Any]:
     }
     bound = FunctionType(function.__code__, {**names, "__name__": function.__module__}, function.__name__)
     bound.__module__ = function.__module__
-    bound.__qualname__ = function.__qualname__
+    bound.__qualname__ = function.__qualname__ + _stamp_of_callees(function)
     jit = numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")
     return jit(bound)  # type: ignore[no-any-return]
+
+
+def _stamp_of_callees(function: FunctionType) -> str:
+    """Part of a name in the cache that changes with the other files whose kernels are called: Numba looks at one file."""
+    files, rest = set(), [function]
+    while rest:
+        current = rest.pop()
+        files.add(current.__code__.co_filename)
+        called = (current.__globals__.get(name) for name in current.__code__.co_names)
+        rest += [callee.py_func for callee in called if isinstance(callee, Kernel) and callee.py_func is not current]
+    files.discard(function.__code__.co_filename)
+    stamps = [(file, Path(file).stat().st_mtime_ns) for file in sorted(files)]
+    return f"_{zlib.crc32(repr(stamps).encode()):08x}" if stamps else ""
 
 
 def _cache_folder() -> str:

@@ -195,6 +195,24 @@ def _fields(words: Ints, valid: Ints, direction: Direction, *, is_first: bool) -
     return [*fields, Field(out, bits)] if bits else fields
 
 
+def ranks(array: pa.Array) -> Ints:
+    """int64[rows]: words in the order of the values of any type, equal where they are; undefined for NULL."""
+    valid = mask_of(array)
+    if valid.size and not valid.any():
+        return np.zeros(len(array), np.int64)
+    parts = _signed_parts(array, valid)
+    if len(parts) == 1:
+        return parts[0]
+    fields = [field for part in parts for field in _fields(part, ALL_VALID, Direction(), is_first=True)]
+    order = sort_fields(fields, len(array))
+    changes = np.zeros(len(array), np.uint8)
+    for part in parts:
+        mark_changes(part[order], ALL_VALID, changes)
+    found = np.empty(len(array), np.int64)
+    found[order] = np.cumsum(changes, dtype=np.int64)
+    return found
+
+
 # --- sorting ---------------------------------------------------------------------------------------------------------
 
 
