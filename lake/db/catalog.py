@@ -6,17 +6,15 @@ opens. All tables of a statement are read at the commit at which the statement b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lake.db.functions.readers import open_file
 from lake.db.names import qualified
 from lake.db.system import SYSTEM_TABLES
 from lake.errors import FeatureNotSupported, LakeError, UndefinedTable
-from lake.rows import Part, Predicate
 from lake.sql import ast, parser
 from lake.sql.bind import Binder
-from lake.sql.catalog import ColumnStatistics, Settings, TableColumn, TableStatistics
+from lake.sql.catalog import Settings, TableColumn
 from lake.sql.catalog import Table as PlanTable
 from lake.sql.catalog import View as PlanView
 from lake.storage.catalog.model import SYSTEM_COLUMNS, Table, View
@@ -94,32 +92,8 @@ class StatementCatalog:
     def _table(self, table: Table) -> PlanTable:
         columns = [TableColumn(column.name, column.type, not column.not_null) for column in table.columns]
         columns += [TableColumn(name, type, False, hidden=True) for name, type in SYSTEM_COLUMNS.items()]
-        rows = TableRows(self.snapshot, table)
+        rows = self.snapshot.table_by_id(table.id)
         return PlanTable((table.schema, table.name), tuple(columns), rows, rows.statistics)
-
-
-class TableRows:
-    """A table's rows in a snapshot, as the engine scans them: SQL names outside, stored names inside."""
-
-    def __init__(self, snapshot: Snapshot, table: Table) -> None:
-        self._rows = snapshot.table(table.id)
-        self._stored = {column.name: column.stored for column in table.columns} | {name: name for name in SYSTEM_COLUMNS}
-        self._names = {column.stored: column.name for column in table.columns}
-
-    def parts(self, columns: Sequence[str], predicates: Sequence[Predicate]) -> Sequence[Part]:
-        """Row groups and batches of the tail that may hold rows for which the predicates are true."""
-        stored = [self._stored[name] for name in columns]
-        tests = [Predicate(self._stored[test.column], test.op, test.value) for test in predicates]
-        return self._rows.parts(stored, tests)
-
-    def statistics(self) -> TableStatistics:
-        """Rows and columns' ranges, NULLs and distinct counts, folded from files and tail."""
-        known = self._rows.statistics()
-        columns = {
-            self._names.get(stored, stored): ColumnStatistics(item.min, item.max, item.null_fraction, item.distinct)
-            for stored, item in known.columns.items()
-        }
-        return TableStatistics(known.rows, columns)
 
 
 def _query_of(view: View) -> ast.Query:

@@ -14,7 +14,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lake.storage.lake import Lake
+from lake.storage.commits.terms import find_address
+from lake.storage.lake import Lake, open_store
 
 from lake.clock import Clock, SystemClock
 from lake.config import Config
@@ -23,8 +24,9 @@ from lake.db.names import find_table, qualified
 from lake.db.write.checks import Rules
 from lake.db.write.incoming import Incoming, from_arrow_stream, from_json_lines
 from lake.db.write.once import Once
-from lake.errors import DatatypeMismatch, QueryCanceled, SerializationFailure
+from lake.errors import DatatypeMismatch, NotLeading, QueryCanceled, SerializationFailure
 from lake.exec.context import Cancellation, Context
+from lake.metrics import COMMIT_SECONDS, COMMITS
 from lake.sql.bind import Binder
 from lake.sql.catalog import Settings
 from lake.storage.catalog.changes import AlterTable, Change, CreateTable
@@ -32,6 +34,7 @@ from lake.storage.catalog.model import Column, Table
 from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Acknowledged, Append, Flush
 from lake.storage.options import StorageOptions
+from lake.storage.tiering.upkeep import Upkeep
 from lake.types import Type
 
 if TYPE_CHECKING:
@@ -49,6 +52,7 @@ class Database:
         self.config = config
         self.clock = clock
         self.name = Path(config.lake or "lake").resolve().name or "lake"
+        self._upkeep: Upkeep | None = None
         self._rules: OrderedDict[tuple[int, int], Rules] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -57,20 +61,28 @@ class Database:
         """Opens the lake of a configuration, made where there is none."""
         clock = clock or SystemClock()
         assert config.lake is not None, "a database has a lake"
-        return cls(Lake.open(config.lake, clock=clock, options=storage_options(config)), config, clock)
+        return cls(Lake.open(config.lake, clock=clock, options=storage_options(config), writable=False), config, clock)
 
     @staticmethod
     def serving_address(config: Config) -> str | None:
         """The address of the node that serves the lake, or None."""
         assert config.lake is not None, "a database has a lake"
-        return Lake.find_leader(config.lake, clock=SystemClock())
+        if "://" not in config.lake and not Path(config.lake).exists():
+            return None
+        clock = SystemClock()
+        return find_address(open_store(config.lake, clock, storage_options(config)), clock)
 
     def start(self, address: str | None) -> None:
         """Takes the lead and begins housekeeping; ``address`` is where this process serves, None where it does not."""
         self.lake.lead(address or "")
+        self._upkeep = Upkeep(self.lake)
+        self._upkeep.start(address)
 
     def close(self) -> None:
         """Commits what waits and hands the lead over."""
+        if self._upkeep is not None:
+            self._upkeep.stop()
+            self._upkeep = None
         self.lake.close()
 
     # --- reading -----------------------------------------------------------------------------------------------------
@@ -135,7 +147,6 @@ class Database:
         incoming = _decode(body, is_arrow, table)
         rules = self.rules_of(table, Binder(catalog, settings, {}), settings)
         batch = rules.prepare(incoming)
-        self.lake.make_room(batch.num_rows)
         return self.lake.submit(
             Flush(
                 appends=(Append(table.id, batch),),
@@ -165,7 +176,9 @@ class Database:
 
     def tier(self) -> int:
         """Writes the log into Parquet; how many rows were waiting."""
-        return self.lake.tier()
+        if self._upkeep is None:
+            raise NotLeading("this process does not lead the lake")
+        return self._upkeep.tier()
 
     def check_same(self, state: State, table: Table) -> None:
         """Refuses rows that were prepared for a table which is not what it was.
@@ -203,7 +216,16 @@ class Database:
 
     def stats(self) -> dict[str, Any]:
         """The part of a node's stats that the lake knows."""
-        return self.lake.stats()
+        state = self.lake.state
+        return {
+            "term": self.lake.term,
+            "hwm": state.number,
+            "format": state.format,
+            "untiered_rows": state.tail_rows,
+            "commits": int(COMMITS.value()),
+            "commit_ms_p50": round(COMMIT_SECONDS.quantile(0.5) * 1_000, 3),
+            "commit_ms_p95": round(COMMIT_SECONDS.quantile(0.95) * 1_000, 3),
+        }
 
 
 def storage_options(config: Config) -> StorageOptions:

@@ -75,7 +75,7 @@ class Run:
         answer = engine.run(plan, self.context())
         positions = [answer.columns.index(column) for column in found.columns]
         types = tuple(column.type for column in found.columns)
-        batches = answer.batches()
+        batches: Iterable[pa.RecordBatch] = answer.batches()
         if positions != list(range(len(answer.columns))):
             batches = _select(batches, positions)
         return Result(found.names, types, tag, version=self.catalog.version, source=batches)
@@ -105,7 +105,7 @@ class Session:
         42601 and every other error of the statements; those before the failed one stay done.
         Spec: HTTP, Query; SQL, What the service does.
         """
-        literals = _literals(params)
+        literals = self._literals(params)
         statements = parser.parse(text)
         result = Result.done("EMPTY", {})
         with self._lock:
@@ -114,6 +114,22 @@ class Session:
                 step = job if job is None or len(statements) == 1 else f"{job}:{number}"
                 result = self._execute_one(stmt, text, literals, step, cancellation or Cancellation())
         return result
+
+    def _literals(self, params: Mapping[str, Any] | Sequence[Any] | None) -> dict[str, bound.Literal]:
+        if params is None:
+            return {}
+        if not isinstance(params, Mapping):
+            params = {str(number): value for number, value in enumerate(params, 1)}
+        return {str(name).removeprefix("$"): self._literal(value) for name, value in params.items()}
+
+    def _literal(self, value: Any) -> bound.Literal:
+        """A parameter's value; ``{"sql": text}`` is a constant expression. Spec: HTTP, Query."""
+        expr = _expression_of(value)
+        if expr is None:
+            return literal_of(value)
+        settings = self.statement_settings()
+        binder = Binder(self.database.catalog(settings), settings)
+        return fold(binder.constant(expr, "parameters"), self.database.context(settings, Cancellation()))
 
     def insert_query(self, table: tuple[str, ...], text: str, job: str | None) -> Result:
         """Writes the rows of a query to a table, made if absent. Spec: HTTP, POST /insert.
@@ -159,12 +175,15 @@ class Session:
         )
 
 
-def _literals(params: Mapping[str, Any] | Sequence[Any] | None) -> dict[str, bound.Literal]:
-    if params is None:
-        return {}
-    if isinstance(params, Mapping):
-        return {str(name).removeprefix("$"): literal_of(value) for name, value in params.items()}
-    return {str(number): literal_of(value) for number, value in enumerate(params, 1)}
+def _expression_of(value: Any) -> ast.Expr | None:
+    """The expression that ``{"sql": text}`` or a list of such says; None of a plain value."""
+    match value:
+        case {"sql": str(text), **rest} if not rest:
+            return parser.parse_expression(text)
+        case list() if any(isinstance(item, Mapping) for item in value):
+            return ast.ListLiteral(tuple(_expression_of(item) or ast.Literal(item) for item in value))
+        case _:
+            return None
 
 
 def _select(batches: Iterable[pa.RecordBatch], positions: list[int]) -> Iterable[pa.RecordBatch]:

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import signal
 import sys
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -21,9 +22,16 @@ from aiohttp import web
 from lake import log
 from lake.config import Config
 from lake.db.database import Database
+from lake.exec.kernels import warm
 from lake.net.node import Node
 
 BACKLOG_MAX: Final = 1_024  # connections that wait to be accepted
+COMPILING_SECS: Final = 1.5  # reading compiled kernels from the cache takes less
+WELCOME: Final = """\
+lake {name} is served at http://{address}
+  try   curl -d "SELECT 'hello' AS greeting" "http://{address}/sql?format=table"
+        lake {path}          the shell, in another terminal
+  stop  control-C"""
 
 
 async def serve(config: Config, make_app: Callable[[Node], web.Application], say: Callable[[str], None]) -> None:
@@ -44,9 +52,10 @@ async def serve(config: Config, make_app: Callable[[Node], web.Application], say
         site = web.TCPSite(runner, host.strip("[]") or "127.0.0.1", int(port), backlog=BACKLOG_MAX)
         await site.start()
         address = _address_of(runner, host or "127.0.0.1")
+        await asyncio.to_thread(_warm_kernels, say)
         await asyncio.to_thread(database.start, address)
         node.state = "serving"
-        say(f"lake {database.name} is served at http://{address}")
+        say(WELCOME.format(name=database.name, address=address, path=config.lake))
         await stopping.wait()
         say("stopping: running requests may finish; a second signal stops at once")
         await asyncio.sleep(config.drain_grace_secs)
@@ -54,6 +63,17 @@ async def serve(config: Config, make_app: Callable[[Node], web.Application], say
     finally:
         await runner.cleanup()
         await asyncio.to_thread(node.close)
+
+
+def _warm_kernels(say: Callable[[str], None]) -> None:
+    """Makes the engine's kernels ready; says how far it is where they must be compiled, which happens once a machine."""
+    started = time.monotonic()
+
+    def progress(done: int, count: int) -> None:
+        if time.monotonic() - started > COMPILING_SECS:
+            say(f"compiling the engine for this machine, once: {done} of {count}")
+
+    warm(progress)
 
 
 def _address_of(runner: web.AppRunner, host: str) -> str:

@@ -11,7 +11,7 @@ from lake.sql.catalog import Settings, Table, TableColumn, TableStatistics
 from lake.sql.registry import table_function
 from lake.storage.external.files import ExternalTable, expand, reader_of
 from lake.storage.external.parquet import open_parquet
-from lake.storage.external.text import CsvOptions, open_csv, open_json
+from lake.storage.external.text import NULL_SPELLINGS, CsvOptions, open_csv, open_json
 from lake.types import Type, parse_arrow_name
 
 LOCAL_FILES: Final = "a file on the node's disk is read only by the program that started the node"
@@ -56,6 +56,7 @@ def read_csv(settings: Settings, path: Any, **options: Any) -> Table:
         delimiter=options.get("delim") or options.get("sep") or options.get("delimiter"),
         quote=options.get("quote", '"'),
         escape=options.get("escape"),
+        null=_nulls(options.get("nullstr")),
         columns=_types(options.get("columns")),
     )
     return _table(str(path), open_csv(expand(path), given))
@@ -80,6 +81,13 @@ def _check_options(function: str, given: Mapping[str, Any], known: tuple[str, ..
     for name in given:
         if name not in known:
             raise InvalidParameter(f'{function} has no option "{name}"', hint=f"known options: {', '.join(known)}")
+
+
+def _nulls(given: Any) -> tuple[str, ...]:
+    """The spellings of NULL: those given in place of the usual ones; an empty value is one always."""
+    if given is None:
+        return NULL_SPELLINGS
+    return ("", *([given] if isinstance(given, str) else given))
 
 
 def _types(columns: Any) -> dict[str, Type]:

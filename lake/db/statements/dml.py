@@ -7,13 +7,13 @@ from lake.db.result import Result
 from lake.db.session import Run
 from lake.db.statements import statement
 from lake.db.statements.table import create_as
-from lake.db.write.incoming import Incoming
 from lake.db.write.once import Once, once_of_job
 from lake.db.write.path import prepared, write_rows
-from lake.errors import DuplicateColumn, UndefinedColumn
 from lake.roles import Role
-from lake.sql import ast
-from lake.storage.catalog.model import Column, Table
+from lake.sql import ast, parser
+from lake.sql.bind import BoundQuery
+from lake.sql.catalog import TableColumn
+from lake.storage.catalog.model import Table
 
 
 @statement(ast.Insert, tag="INSERT 0", role=Role.WRITE, audit="write")
@@ -21,7 +21,7 @@ def insert(stmt: ast.Insert, run: Run) -> Result:
     """Writes rows in one commit: few ones to the log, many straight to Parquet; answers ``{rows: N}``.
 
     INSERT .. SELECT makes the table if it is not there. With a job id that was applied: ``{duplicate: true}``.
-    42703, 42701  a column the table has not, or named twice
+    42703, 42701  a column the table has not, or named twice      42601  not as many values as columns
     """
     once = once_of_job(run.job)
     if once is not None and once.is_known(run.catalog.state):
@@ -36,36 +36,14 @@ def insert(stmt: ast.Insert, run: Run) -> Result:
 
 def _insert_into(stmt: ast.Insert, table: Table, run: Run, once: Once | None) -> int | None:
     """How many rows were written; None where the job was applied before."""
-    rules = run.database.rules(table, run)
-    if stmt.query is None:
-        batches = iter([rules.prepare(Incoming(1, {}, {}))])
-    else:
-        targets = _targets(stmt, table)
-        source = run.binder().insert_source(
-            stmt.query, [(column.name, column.type, column.default) for column in targets], by_name=stmt.by_name
-        )
-        answer = run.answer(source.query, run.optimize(source.query.plan))
-        batches = prepared(answer.source, source.targets, answer.types, rules)
+    columns = [TableColumn(column.name, column.type, not column.not_null) for column in table.columns]
+    defaults = {column.name: parser.parse_expression(column.default) for column in table.columns if column.default}
+    source = run.binder().insert(stmt, columns, defaults)
+    names = tuple(column.name for column in columns)
+    answer = run.answer(BoundQuery(source.plan, source.columns, names), run.optimize(source.plan))
+    batches = prepared(answer.source, names, answer.types, run.database.rules(table, run))
     written = write_rows(run.database, table, batches, once)
     return None if written.acknowledged.duplicate else written.rows
-
-
-def _targets(stmt: ast.Insert, table: Table) -> list[Column]:
-    """The columns an INSERT names, or all of the table's."""
-    if not stmt.columns:
-        return list(table.columns)
-    found: list[Column] = []
-    for name in stmt.columns:
-        column = table.column(name)
-        if column is None:
-            known = ", ".join(item.name for item in table.columns)
-            raise UndefinedColumn(
-                f'column "{name}" of relation "{table.name}" does not exist', hint=f"columns: {known}"
-            )
-        if column in found:
-            raise DuplicateColumn(f'column "{name}" specified more than once')
-        found.append(column)
-    return found
 
 
 def _is_select(stmt: ast.Insert) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from lake.sql.unparse import quote_name
 
 from lake.db.names import find_table, qualified
@@ -99,12 +101,12 @@ def _setting_text(value: ast.Expr) -> str:
     match value:
         case ast.Literal(value=bool() as flag):
             return "on" if flag else "off"
-        case ast.Literal(value=literal) if literal is not None:
+        case ast.Literal(value=int() | float() | str() | Decimal() as literal):
             return str(literal)
         case ast.Column(name=name):
             return str(name)
-        case ast.Unary(op="-", operand=ast.Literal(value=literal)):
-            return f"-{literal}"
+        case ast.Unary(op="-", operand=operand):
+            return f"-{_setting_text(operand)}"
         case ast.Row(items=items):
             return ", ".join(_setting_text(item) for item in items)
         case _:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from lake.db.values import text_values
 from lake.db.write.incoming import Incoming
 from lake.errors import CheckViolation, InvalidTableDefinition, NotNullViolation, UndefinedColumn
+from lake.exec import decimals
 from lake.exec.cast import cast
 from lake.exec.context import Context
 from lake.exec.evaluate import Program
@@ -24,7 +25,7 @@ from lake.exec.operators.base import column_name
 from lake.sql import bound, parser
 from lake.sql.bind import Binder
 from lake.storage.catalog.model import Column, Table
-from lake.types import BOOLEAN, NULL, Type
+from lake.types import BOOLEAN, NULL, Decimal, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Rules:
             column.name: Program((_default(column, binder),), context) for column in table.columns if column.default
         }
         self._checks = tuple(
-            _Check(item.name, Program((_condition(item.text, self._inputs, binder),), context))
+            _Check(item.name, Program((_condition(item.text, table.name, self._inputs, binder),), context))
             for item in table.constraints
             if item.kind == "check"
         )
@@ -125,17 +126,18 @@ def to_type(array: pa.Array, source: Type, target: Type, context: Context) -> pa
         return array
     if source == NULL:
         return pa.nulls(len(array), target.physical)
-    return cast(array, source, target, settings=context.settings)
+    values = cast(array, source, target, settings=context.settings)
+    return decimals.widen(values, target) if isinstance(target, Decimal) else values
 
 
 def _default(column: Column, binder: Binder) -> bound.Expr:
     assert column.default is not None, "only columns with a default have one"
-    expr = binder.expression(parser.parse_expression(column.default))
+    expr = binder.constant(parser.parse_expression(column.default), "DEFAULT expressions")
     return expr if expr.type == column.type else bound.Cast(column.type, expr)
 
 
-def _condition(text: str, columns: Sequence[bound.Column], binder: Binder) -> bound.Expr:
-    expr = binder.expression(parser.parse_expression(text), columns)
+def _condition(text: str, table: str, columns: Sequence[bound.Column], binder: Binder) -> bound.Expr:
+    expr = binder.expression(parser.parse_expression(text), columns, table)
     if expr.type not in (BOOLEAN, NULL):
         raise InvalidTableDefinition(f"CHECK ({text}) is of type {expr.type}, not BOOLEAN")
     return expr

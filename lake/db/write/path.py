@@ -60,7 +60,8 @@ def write_rows(
     try:
         return Written(files.rows, _commit(database, table, [], added, once, define))
     except BaseException:
-        database.lake.discard_files(files.files)
+        for file in files.files:
+            database.lake.store.delete(file.path)
         raise
 
 

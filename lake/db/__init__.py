@@ -1,0 +1,14 @@
+"""Being a database: sessions, rights, statements, and every row that is written.
+
+Reading order: ``database`` (one lake, led), ``session`` (a statement from text to answer), ``catalog`` (what it can name),
+``statements`` (what each does), ``write`` (rows on their way in), ``system`` (relations made when read), ``functions``.
+"""
+
+import lake.db.functions
+import lake.db.statements.dml
+import lake.db.statements.query
+import lake.db.statements.session
+import lake.db.statements.table
+import lake.db.system.information_schema
+import lake.db.system.lake
+import lake.exec.functions  # noqa: F401
