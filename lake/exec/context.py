@@ -9,6 +9,7 @@ import threading
 from dataclasses import dataclass, field
 
 from lake.errors import QueryCanceled
+from lake.exec.memory import Budget
 from lake.sql.catalog import Settings
 
 
@@ -37,7 +38,8 @@ class Context:
 
     workers      threads a pipeline uses
     memory       bytes its breakers may hold before they spill, all together
-    scratch      folder for what spills
+    scratch      folder for what spills; the system's temporary folder where None
+    budget       who holds how much of ``memory``
     """
 
     settings: Settings
@@ -45,3 +47,7 @@ class Context:
     memory: int = 4 << 30
     scratch: str | None = None
     cancellation: Cancellation = field(default_factory=Cancellation)
+    budget: Budget = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.budget = Budget(self.memory)

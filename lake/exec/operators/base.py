@@ -7,11 +7,14 @@ states, and what it then holds is the source of the next pipeline.
     SELECT n_name, count(*) FROM nation JOIN region ON .. GROUP BY 1
 
     pipeline 1   Scan region -> JoinBuild
-    pipeline 2   Scan nation -> JoinProbe -> Project -> HashAggregate
-    pipeline 3   HashAggregate's groups -> Project -> Gather
+    pipeline 2   Scan nation -> HashJoin -> Project -> HashAggregate
+    pipeline 3   HashAggregate's groups -> Project -> the answer
 
 A batch is a pa.RecordBatch of at most MORSEL_ROWS rows whose columns are named ``c<id>`` after the plan's column ids, in
-physical types; text may be ``string`` or ``dictionary<int32, string>``. Batches are never changed in place.
+physical types; text may be ``string`` or ``dictionary<int32, string>``. Batches are never changed in place. An operator's
+``columns`` are those that its batches hold, which may be fewer than its plan node's: what nobody above reads is dropped.
+
+Operators are made for one run by ``lower`` and hold that run's state, so they are not shared between runs.
 Source: Leis et al., "Morsel-Driven Parallelism", SIGMOD 2014.
 """
 
@@ -19,14 +22,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from lake.sql.bound import Column
+from lake.sql.plan import Plan
 
 if TYPE_CHECKING:
     from lake.exec.context import Context
+    from lake.exec.pipeline import Flow
 
 MORSEL_ROWS: Final = 65_536
 
@@ -43,10 +49,30 @@ def batch_schema(columns: Sequence[Column]) -> pa.Schema:
     return pa.schema([(column_name(column), column.type.physical) for column in columns])
 
 
+@dataclass(slots=True)
+class Metrics:
+    """What an operator did, all workers together.
+
+    rows     rows answered                ns     time in it, the operators that feed it not counted
+    bytes    most memory it held          parts  pieces it read, and of those offered how many it ``skipped``
+    spilled  bytes written to disk
+    """
+
+    rows: int = 0
+    ns: int = 0
+    bytes: int = 0
+    parts: int = 0
+    skipped: int = 0
+    spilled: int = 0
+
+
+@dataclass(eq=False)
 class Operator(ABC):
-    """What every operator tells EXPLAIN; ``columns`` are those it answers."""
+    """What every operator tells EXPLAIN; ``columns`` are those it answers, ``plan`` is the node it was made for."""
 
     columns: tuple[Column, ...]
+    metrics: Metrics = field(default_factory=Metrics, init=False, repr=False)
+    plan: Plan | None = field(default=None, init=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -57,11 +83,21 @@ class Operator(ABC):
         """What it does, in one line."""
         return ""
 
+    def sides(self) -> Sequence[Flow]:
+        """The flows it reads besides the one that it stands in: the build side of a join."""
+        return ()
+
 
 class Source(Operator):
-    """Deals out morsels. ``ordered`` says that the order of morsels means something and is kept to the end."""
+    """Deals out morsels; the order of morsels is the order of rows, which some pipelines keep."""
 
-    ordered: bool = False
+    def open(self, context: Context) -> Source:
+        """Makes it ready and answers the source to run: called once, when everything above it is open."""
+        return self
+
+    def rows_expected(self) -> int | None:
+        """How many rows it will answer at most, where that is known once it is open: little work takes no threads."""
+        return None
 
     @abstractmethod
     def morsels(self, context: Context) -> Iterator[Morsel]:
@@ -71,16 +107,19 @@ class Source(Operator):
 class Stream(Operator):
     """Changes batches one by one; may keep a state for each worker."""
 
+    def open(self, context: Context) -> None:
+        """Makes it ready before the first batch: a join runs its build side."""
+
     def start(self, context: Context) -> Any:
         """A worker's state."""
         return None
 
     @abstractmethod
     def apply(self, state: Any, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        """What becomes of ``batch``."""
+        """What becomes of ``batch``, which has rows."""
 
     def is_done(self) -> bool:
-        """Whether no further input can change the answer (LIMIT is filled): the pipeline stops early."""
+        """Whether no further input can change the answer (the build side is empty): the pipeline stops early."""
         return False
 
     def finish(self, states: Sequence[Any]) -> Iterable[pa.RecordBatch]:
@@ -89,7 +128,12 @@ class Stream(Operator):
 
 
 class Breaker(Operator):
-    """Takes in all batches before it answers any."""
+    """Takes in all batches before it answers any.
+
+    is_sequential   one worker takes all batches, in the source's order
+    """
+
+    is_sequential: bool = False
 
     @abstractmethod
     def start(self, context: Context) -> Any:
@@ -97,7 +141,11 @@ class Breaker(Operator):
 
     @abstractmethod
     def absorb(self, state: Any, batch: pa.RecordBatch) -> None:
-        """Takes a batch into a worker's state."""
+        """Takes a batch, which has rows, into a worker's state."""
+
+    def is_full(self) -> bool:
+        """Whether it needs no further batch: the pipeline stops early."""
+        return False
 
     @abstractmethod
     def merge(self, context: Context, states: Sequence[Any]) -> Source:

@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.errors import FeatureNotSupported, InvalidParameter
+from lake.exec.kernels.search import search
 from lake.exec.kernels.views import plain, valid_of, values_of
 from lake.sql.ast.expr import BoundKind, FrameUnit
 from lake.types import Date, Decimal, Float, Integer, Interval, Timestamp, Type
 
 if TYPE_CHECKING:
-    from lake.exec.operators.window import EvaluatedBound, Ints, WindowInput
+    from lake.exec.operators.window_input import EvaluatedBound, Ints, WindowInput
 
 DAY_US: Final = 86_400_000_000
 
@@ -90,7 +91,7 @@ def _range_edge(window: WindowInput, bound: EvaluatedBound, sign: int, *, is_sta
     if valid is not None:
         low, high = _valid_rows(window, valid)
     after = not is_start
-    edge = _search(values, targets, low, high, after=after)
+    edge = search(values, targets, low, high, after=after)
     if valid is not None:
         edge = np.where(valid == 1, edge, window.peer_start if is_start else window.peer_end)
     return edge
@@ -104,23 +105,6 @@ def _valid_rows(window: WindowInput, valid: np.ndarray[Any, Any]) -> tuple[Ints,
     if nulls_first:
         return window.partition_end - counts, window.partition_end
     return window.partition_start, window.partition_start + counts
-
-
-def _search(values: Any, targets: Any, low: Ints, high: Ints, *, after: bool) -> Ints:
-    """For each row the first position in ``[low, high)`` whose value is >= its target, or > it with ``after``.
-
-    A binary search of all rows at once: as many passes as the longest partition has binary digits.
-    """
-    low, high = low.copy(), high.copy()
-    last = max(len(values) - 1, 0)
-    for _ in range(int((high - low).max(initial=0)).bit_length()):
-        middle = (low + high) >> 1
-        found = values[np.minimum(middle, last)]
-        goes_up = (found <= targets) if after else (found < targets)
-        goes_up &= low < high
-        low = np.where(goes_up, middle + 1, low)
-        high = np.where(goes_up, high, middle)
-    return low
 
 
 def _numbers(array: pa.Array, type: Type) -> Any:

@@ -1,0 +1,308 @@
+"""GROUP BY: groups numbered in a hash table, one accumulator an aggregate.
+
+    SELECT g, sum(x), count(DISTINCT y) FILTER (WHERE z) GROUP BY g
+
+    input columns     k0 = g    a0 = x    a1 = y    f0 = z        (evaluated once, whoever uses them)
+    tallies           sum: a0   count: distinct a1 where f0
+
+Every worker has groups of its own; merging renumbers them into one. When the groups of a worker become many, or memory
+short, the worker keeps the groups it has and from then on deals its rows to partitions by key (on disk, when memory is
+short): equal keys meet in one partition, and partitions are finished one by one, by several workers.
+
+GROUPING SETS keep groups for every set over the same input columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from lake.exec.context import Context
+from lake.exec.kernels.groups import GroupTable
+from lake.exec.kernels.partition import deal_rows
+from lake.exec.memory import Account
+from lake.exec.operators.base import Breaker, Morsel, Source, column_name
+from lake.exec.operators.batches import make_batch, null_column, slices, take_rows
+from lake.exec.operators.partitions import PARTITION_BITS, PARTITIONS, PartitionBuffer, key_hashes
+from lake.exec.operators.project import Projection
+from lake.exec.operators.tally import Call, Tally, make_tally
+from lake.exec.pipeline import Held
+from lake.exec.spill import Scratch
+from lake.sql.bound import AggregateCall, Column, Expr
+
+MANY_GROUPS: Final = 1 << 20
+MANY_SHARE: Final = 0.5
+"""A worker deals rows to partitions once it has so many groups, and more groups than this share of its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which input column holds what: ``exprs`` are evaluated in this order, keys first; ``calls`` say where theirs are."""
+
+    exprs: tuple[Expr, ...]
+    key_count: int
+    calls: tuple[Call, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the input columns."""
+        return [f"i{index}" for index in range(len(self.exprs))]
+
+
+def lay_out(groups: Sequence[Expr], calls: Sequence[AggregateCall]) -> Layout:
+    """The input columns of an aggregation: equal expressions are one column."""
+    exprs = list(groups)
+    places: dict[Expr, int] = {}
+
+    def place(expr: Expr) -> int:
+        if expr not in places:
+            places[expr] = len(exprs)
+            exprs.append(expr)
+        return places[expr]
+
+    placed = []
+    for call in calls:
+        arguments = tuple(place(expr) for expr in call.arguments)
+        where = None if call.filter is None else place(call.filter)
+        order = tuple(place(key.expr) for key in call.order) if call.function.keeps_order else ()
+        placed.append(Call(call, arguments, where, order))
+    return Layout(tuple(exprs), len(groups), tuple(placed))
+
+
+class Groups:
+    """Groups and their tallies: what one worker knows of one grouping set, or all workers of a partition."""
+
+    def __init__(self, layout: Layout, keys: tuple[int, ...], context: Context) -> None:
+        self.layout = layout
+        self.keys = keys
+        self.table = GroupTable() if keys else None
+        self.tallies: list[Tally] = [make_tally(call, context.settings) for call in layout.calls]
+        self.rows = 0
+
+    @property
+    def count(self) -> int:
+        """How many groups there are; without keys always one."""
+        return 1 if self.table is None else self.table.count
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory they take."""
+        table = 0 if self.table is None else self.table.nbytes
+        return table + sum(tally.nbytes(self.count) for tally in self.tallies)
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """Adds a batch of input columns."""
+        numbers = self.number(batch)
+        count = self.count
+        for tally in self.tallies:
+            tally.update(numbers, count, batch)
+        self.rows += batch.num_rows
+
+    def number(self, batch: pa.RecordBatch) -> Any:
+        """int64[rows]: the group of each row."""
+        if self.table is None:
+            return np.zeros(batch.num_rows, np.int64)
+        return self.table.insert([batch.column(key) for key in self.keys])
+
+    def merge(self, other: Groups) -> None:
+        """Adds another worker's groups."""
+        if self.table is None:
+            mapping = np.zeros(1, np.int64)
+        else:
+            assert other.table is not None
+            mapping = self.table.merge(other.table)
+        for mine, theirs in zip(self.tallies, other.tallies, strict=True):
+            mine.merge(theirs, mapping, self.count)
+        self.rows += other.rows
+
+    def merge_part(self, other: Groups, chosen: Any, keys: pa.RecordBatch) -> Any:
+        """Numbers some of another worker's groups; answers the mapping of all its groups, -1 for the rest."""
+        mapping = np.full(other.count, -1, np.int64)
+        if len(chosen):
+            mapping[chosen] = self.number(take_rows(keys, chosen))
+        return mapping
+
+    def key_arrays(self) -> list[pa.Array]:
+        """The keys by group; none where there was no row."""
+        return [] if self.table is None or self.table.count == 0 else self.table.keys()
+
+
+@dataclass(slots=True)
+class WorkerState:
+    """What one worker holds: its groups by grouping set, and where their rows go once they are too many."""
+
+    groups: list[Groups]
+    account: Account
+    buffers: list[PartitionBuffer] | None = None
+
+
+@dataclass(eq=False)
+class HashAggregate(Breaker):
+    """Groups of rows; ``columns`` are those of ``groups``, of ``aggregates`` and maybe ``grouping_id``.
+
+    sets   positions in ``groups`` of each grouping set; one set of all positions for a plain GROUP BY
+    """
+
+    columns: tuple[Column, ...]
+    groups: tuple[tuple[Column, Expr], ...]
+    aggregates: tuple[tuple[Column, AggregateCall], ...]
+    sets: tuple[tuple[int, ...], ...]
+    grouping_id: Column | None = None
+    _context: Context = field(init=False, repr=False)
+    _layout: Layout = field(init=False, repr=False)
+    _projection: Projection | None = field(default=None, init=False, repr=False)
+    _scratch: Scratch | None = field(default=None, init=False, repr=False)
+
+    def describe(self) -> str:
+        keys = ", ".join(column.name for column, _ in self.groups)
+        calls = ", ".join(call.function.name for _, call in self.aggregates)
+        return f"[{keys}] {calls}".strip()
+
+    @property
+    def is_sequential(self) -> bool:  # type: ignore[override]
+        """Aggregates that keep the order of rows without saying which take the source's."""
+        return any(call.function.keeps_order and not call.order for _, call in self.aggregates)
+
+    def start(self, context: Context) -> WorkerState:
+        if self._projection is None:
+            self._context = context
+            self._layout = lay_out([expr for _, expr in self.groups], [call for _, call in self.aggregates])
+            self._projection = Projection(self._layout.exprs, context)
+        made = [Groups(self._layout, keys, context) for keys in self.sets]
+        return WorkerState(made, context.budget.open(self.metrics))
+
+    def absorb(self, state: WorkerState, batch: pa.RecordBatch) -> None:
+        assert self._projection is not None
+        rows = make_batch(self._layout.names, self._projection.run(batch), batch.num_rows)
+        if state.buffers is not None:
+            for groups, buffer in zip(state.groups, state.buffers, strict=True):
+                buffer.add(rows) if groups.keys else groups.update(rows)
+            return
+        for groups in state.groups:
+            groups.update(rows)
+        state.account.set(sum(groups.nbytes for groups in state.groups))
+        if state.account.must_spill or any(_are_many(groups) for groups in state.groups):
+            self._deal(state)
+
+    def _deal(self, state: WorkerState) -> None:
+        """From here on a worker deals its rows to partitions."""
+        budget = self._context.budget
+        state.buffers = [
+            PartitionBuffer(self._make_scratch, budget.open(self.metrics), groups.keys) for groups in state.groups
+        ]
+
+    def _make_scratch(self) -> Scratch:
+        if self._scratch is None:
+            self._scratch = Scratch(self._context, self.metrics)
+        return self._scratch
+
+    def merge(self, context: Context, states: Sequence[WorkerState]) -> Source:
+        parts: list[list[Groups] | Partitioned] = []
+        for index, keys in enumerate(self.sets):
+            all_groups = [state.groups[index] for state in states]
+            buffers = [state.buffers[index] for state in states if state.buffers is not None]
+            if buffers and keys:
+                parts.append(Partitioned(self, index, all_groups, buffers, context))
+            else:
+                for groups in all_groups[1:]:
+                    all_groups[0].merge(groups)
+                parts.append([all_groups[0]])
+        for state in states:
+            state.account.close()
+        if any(isinstance(part, Partitioned) for part in parts):
+            return Partitions(self.columns, self, parts)
+        held = [batch for index, part in enumerate(parts) for groups in part for batch in self.answer(index, groups)]  # type: ignore[union-attr]
+        return Held(self.columns, held)
+
+    def answer(self, index: int, groups: Groups, extra: int = 0) -> Iterable[pa.RecordBatch]:
+        """The batches of finished groups of a grouping set; the last ``extra`` groups of the tallies are left out."""
+        count = groups.count
+        arrays: dict[str, pa.Array] = {}
+        keys = dict(zip(groups.keys, groups.key_arrays(), strict=False))
+        for position, (column, expr) in enumerate(self.groups):
+            arrays[column_name(column)] = keys.get(position, null_column(expr.type, count)) if count else keys.get(
+                position, null_column(expr.type, 0)
+            )
+        for (column, _), tally in zip(self.aggregates, groups.tallies, strict=True):
+            arrays[column_name(column)] = tally.finish(count + extra).slice(0, count)
+        if self.grouping_id is not None:
+            absent = sum(1 << position for position in range(len(self.groups)) if position not in groups.keys)
+            arrays[column_name(self.grouping_id)] = pa.array(np.full(count, absent, np.int64))
+        names = [column_name(column) for column in self.columns]
+        return slices(make_batch(names, [arrays[name] for name in names], count))
+
+
+@dataclass(slots=True)
+class Partitioned:
+    """A grouping set whose rows were dealt to partitions, with the groups that workers had before."""
+
+    operator: HashAggregate
+    index: int
+    groups: list[Groups]
+    buffers: list[PartitionBuffer]
+    context: Context
+    keys: list[pa.RecordBatch] = field(init=False)
+    chosen: list[tuple[Any, Any]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        for buffer in self.buffers:
+            buffer.seal()
+        self.keys, self.chosen = [], []
+        self.groups = [groups for groups in self.groups if groups.count]
+        for groups in self.groups:
+            arrays: list[pa.Array | None] = [None] * len(groups.layout.exprs)
+            for key, array in zip(groups.keys, groups.key_arrays(), strict=True):
+                arrays[key] = array
+            made = [array if array is not None else pa.nulls(groups.count) for array in arrays]
+            batch = make_batch(groups.layout.names, made, groups.count)
+            self.keys.append(batch)
+            self.chosen.append(deal_rows(key_hashes(batch, groups.keys), PARTITION_BITS))
+
+    def finish(self, number: int) -> Iterable[pa.RecordBatch]:
+        """The groups of one partition."""
+        operator = self.operator
+        made = Groups(operator._layout, operator.sets[self.index], self.context)
+        account = self.context.budget.open(operator.metrics)
+        for buffer in self.buffers:
+            for batch in buffer.read(number):
+                for piece in slices(batch, 1 << 18):
+                    self.context.cancellation.check()
+                    made.update(piece)
+                    account.set(made.nbytes)
+            buffer.drop(number)
+        mappings = [
+            made.merge_part(groups, order[starts[number] : starts[number + 1]], keys)
+            for groups, keys, (order, starts) in zip(self.groups, self.keys, self.chosen, strict=True)
+        ]
+        trash = made.count  # a group past the last takes what belongs to other partitions
+        for groups, mapping in zip(self.groups, mappings, strict=True):
+            mapping[mapping < 0] = trash
+            for mine, theirs in zip(made.tallies, groups.tallies, strict=True):
+                mine.merge(theirs, mapping, trash + 1)
+        account.close()
+        return operator.answer(self.index, made, extra=1) if made.count else ()
+
+
+@dataclass(eq=False)
+class Partitions(Source):
+    """The groups of all grouping sets, some of them partition by partition."""
+
+    columns: tuple[Column, ...]
+    operator: HashAggregate
+    parts: list[list[Groups] | Partitioned]
+
+    def morsels(self, context: Context) -> Iterator[Morsel]:
+        for index, part in enumerate(self.parts):
+            if isinstance(part, Partitioned):
+                for number in range(PARTITIONS):
+                    yield lambda part=part, number=number: part.finish(number)  # type: ignore[misc]
+            else:
+                yield lambda index=index, part=part: self.operator.answer(index, part[0])  # type: ignore[misc]
+
+
+def _are_many(groups: Groups) -> bool:
+    return groups.count >= MANY_GROUPS and groups.count > MANY_SHARE * groups.rows
