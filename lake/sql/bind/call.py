@@ -6,10 +6,12 @@ from lake.errors import FeatureNotSupported, SyntaxFailure, WrongObjectType
 from lake.sql import ast, bound
 from lake.sql.bind import aggregate, window
 from lake.sql.bind.arguments import bind_arguments, function_name, ordered_arguments
-from lake.sql.bind.overload import choose, takes_count, unknown_function
+from lake.sql.bind.expr import compare
+from lake.sql.bind.overload import call_function, call_operator, choose, takes_count, unknown_function
 from lake.sql.bind.scope import Env, binds
 from lake.sql.bound import Expr
 from lake.sql.registry import FUNCTIONS, Aggregate, Scalar, Window
+from lake.types import BOOLEAN, Interval
 
 
 @binds(ast.Call)
@@ -18,6 +20,8 @@ def bind_call(call: ast.Call, env: Env) -> Expr:
     name = function_name(call.name)
     if name == "grouping":
         return aggregate.bind_grouping(call, env)
+    if name == "overlaps" and len(call.arguments) == 4:
+        return bind_overlaps(call, env)
     overloads = FUNCTIONS.get(name)
     if not overloads:
         raise unknown_function(name, None, env.position(call))
@@ -68,6 +72,25 @@ def _refuse_decorations(call: ast.Call, name: str, env: Env) -> None:
             f"OVER specified, but {name} is not a window function nor an aggregate function",
             position=env.position(call),
         )
+
+
+def bind_overlaps(call: ast.Call, env: Env) -> Expr:
+    """``(a, b) OVERLAPS (c, d)``: half-open spans that share a moment; a second value may be an interval.
+
+    A span written backwards is turned around, and one of no length is its moment.
+    """
+    ends: list[tuple[Expr, Expr]] = []
+    for place in (0, 2):
+        first = env.bind(call.arguments[place].value)
+        last = env.bind(call.arguments[place + 1].value)
+        if isinstance(last.type, Interval):
+            last = call_operator("+", first, last, env, call)
+        low = call_function("least", (first, last), env, call)
+        ends.append((low, call_function("greatest", (first, last), env, call)))
+    (low, high), (other_low, other_high) = ends
+    apart = (compare("<", low, other_high, env, call), compare("<", other_low, high, env, call))
+    same = compare("=", low, other_low, env, call)
+    return bound.Or(BOOLEAN, (same, bound.And(BOOLEAN, apart)))
 
 
 @binds(ast.Lambda)

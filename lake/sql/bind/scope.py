@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from lake.errors import AmbiguousColumn, DuplicateAlias, UndefinedColumn, UndefinedTable
+from lake.errors import AmbiguousColumn, DuplicateAlias, LakeError, UndefinedColumn, UndefinedTable
 from lake.sql import ast
 from lake.sql.bound import Column, Expr, Literal
 from lake.sql.plan import Plan
@@ -141,8 +141,13 @@ class Env:
     locals: Mapping[str, Column] = field(default_factory=dict)
 
     def bind(self, expr: ast.Expr) -> Expr:
-        """The bound form of ``expr``."""
-        return BINDERS[expr.__class__](expr, self)
+        """The bound form of ``expr``; an error that does not know its place is given the innermost expression's."""
+        try:
+            return BINDERS[expr.__class__](expr, self)
+        except LakeError as error:
+            if error.position is None:
+                error.position = self.shared.position(expr)
+            raise
 
     def bind_query(self, query: ast.Query) -> Bound:
         """The bound form of a subquery that may use this place's columns."""
@@ -224,7 +229,7 @@ def find_column(scope: Scope | None, name: ast.Name, position: int | None = None
     return None
 
 
-def missing_column(scope: Scope, name: ast.Name, position: int | None, extra: Iterable[str] = ()) -> Exception:
+def missing_column(scope: Scope, name: ast.Name, position: int | None, extra: Iterable[str] = ()) -> LakeError:
     """The error for a name that means nothing: 42P01 for an unknown qualifier, else 42703 with near names."""
     names: list[str] = list(extra)
     tables: list[str] = []

@@ -20,6 +20,7 @@ from lake.errors import (
     FeatureNotSupported,
     InvalidColumnReference,
     InvalidParameter,
+    LakeError,
     StatementTooComplex,
     SyntaxFailure,
     UndefinedColumn,
@@ -141,7 +142,12 @@ def _bind_table(source: ast.TableSource, scope: Scope, shared: Shared) -> From:
     if len(parts) == 1 and parts[0] in scope.ctes and source.at is None:
         return _bind_cte(scope.ctes[parts[0]], shared)
     at = None if source.at is None else _time_travel(source.at, scope, shared)
-    found = shared.catalog.find(parts, at)
+    try:
+        found = shared.catalog.find(parts, at)
+    except LakeError as error:
+        if error.position is None:
+            error.position = shared.position(source)
+        raise
     if isinstance(found, Table):
         return scan(found, shared, found.name if found.name and found.name[-1] == parts[-1] else parts)
     return _bind_view(found, parts, shared)
