@@ -6,6 +6,6 @@ go row by row in Python is marked ``@per_row``, and its docstring says why.
 
 from __future__ import annotations
 
-from lake.exec.functions import aggregates, arithmetic, compare, patterns
+from lake.exec.functions import aggregates, arithmetic, compare, dates, intervals, patterns, strings
 
-__all__ = ["aggregates", "arithmetic", "compare", "patterns"]
+__all__ = ["aggregates", "arithmetic", "compare", "dates", "intervals", "patterns", "strings"]

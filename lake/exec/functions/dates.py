@@ -1,0 +1,813 @@
+"""Dates and times: their fields, truncation, making them, and the clock.
+
+An instant (TIMESTAMPTZ) is read on the clock of the session's time zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lake.errors import DatetimeOverflow, InvalidParameter
+from lake.exec.cast import (
+    MICROSECONDS_OF_DAY,
+    date_to_timestamp,
+    interval_array,
+    interval_parts,
+    to_instant,
+    to_wall,
+)
+from lake.exec.comparisons import DAYS_OF_MONTH
+from lake.exec.decimals import Value
+from lake.exec.functions.columns import NOT_CONSTANT, columns, constant, with_constants
+from lake.exec.functions.intervals import add_months, timestamps
+from lake.exec.kernels import views
+from lake.sql.literals import offset_micros
+from lake.sql.registry import CallInfo, scalar
+from lake.types import DATE, DOUBLE, INT, TIME, TIMESTAMPTZ, Date, Interval, Time, Timestamp, Type
+
+GROUP: Final = "dates"
+MICROS: Final = 1_000_000
+DAY_NAMES: Final = pa.array(["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
+MONTH_NAMES: Final = pa.array(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"])
+FIELDS: Final = {
+    **{name: name for name in (
+        "year", "quarter", "month", "week", "day", "doy", "dow", "isodow", "isoyear", "hour", "minute", "second",
+        "millisecond", "microsecond", "nanosecond", "epoch", "decade", "century", "millennium", "era", "julian",
+        "timezone", "yearweek",
+    )},
+    **{f"{name}s": name for name in (
+        "year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond",
+        "nanosecond", "decade",
+    )},
+    "y": "year", "yr": "year", "mon": "month", "mons": "month", "w": "week", "isoweek": "week", "weekofyear": "week",
+    "d": "day", "dayofmonth": "day", "dayofyear": "doy", "dayofweek": "dow", "weekday": "dow", "h": "hour",
+    "hr": "hour", "hrs": "hour", "min": "minute", "mins": "minute", "m": "minute", "s": "second", "sec": "second",
+    "secs": "second", "ms": "millisecond", "msec": "millisecond", "us": "microsecond", "usec": "microsecond",
+    "ns": "nanosecond", "centuries": "century", "millennia": "millennium",
+}  # fmt: skip
+
+
+# --- fields ----------------------------------------------------------------------------------------------------------
+
+
+def _field_type(arguments: tuple[Any, ...]) -> Type:
+    """DOUBLE for the epoch and the Julian day, INT for the other fields."""
+    name = getattr(arguments[0], "value", None)
+    return DOUBLE if FIELDS.get(str(name).lower()) in ("epoch", "julian") else INT
+
+
+@scalar("date_part(field VARCHAR, moment TEMPORAL) -> INT", group=GROUP, takes_call=True, literal_rule=_field_type,
+        aliases=("datepart",))  # fmt: skip
+@scalar("date_part(field VARCHAR, moment TIME) -> INT", group=GROUP, takes_call=True, literal_rule=_field_type,
+        aliases=("datepart",))  # fmt: skip
+@scalar("date_part(field VARCHAR, moment INTERVAL) -> INT", group=GROUP, takes_call=True, literal_rule=_field_type,
+        aliases=("datepart",))  # fmt: skip
+def date_part(field: Value, moment: Value, *, call: CallInfo) -> pa.Array:
+    """A field of a date, time or interval: year, month, day, hour, dow (0 is Sunday), week (ISO), epoch and others.
+
+    >>> date_part('month', DATE '2024-05-06')
+    5
+    >>> extract(second FROM TIMESTAMP '2024-01-01 00:00:01.5')
+    1
+
+    22023  no such field
+    """
+    type = call.types[1]
+    if isinstance(moment, pa.Scalar):
+        moment = columns(field, moment)[1]
+    if isinstance(type, Timestamp) and type.zoned and constant(field) != "epoch":
+        moment = to_wall(moment, _zone(call))
+    name = constant(field)
+    if name is not NOT_CONSTANT:
+        return _part(moment, name, type, call)
+    return with_constants(lambda column, name: _part(column, name, type, call), call.returns.physical, moment, field)
+
+
+def _zone(call: CallInfo) -> str:
+    return "UTC" if call.settings is None else call.settings.time_zone
+
+
+def _part(moment: pa.Array, field: str | None, type: Type, call: CallInfo) -> pa.Array:
+    if field is None:
+        return pa.nulls(len(moment), call.returns.physical)
+    name = FIELDS.get(field.lower())
+    parts = _INTERVAL_PARTS if isinstance(type, Interval) else _TIME_PARTS if isinstance(type, Time) else _PARTS
+    find = None if name is None else parts.get(name)
+    if find is None:
+        raise InvalidParameter(f'unit "{field}" not recognized for type {type.sql.lower()}')
+    value = find(moment)
+    array = value if isinstance(value, pa.Array) else views.to_array(
+        value, pa.float64() if value.dtype == np.float64 else pa.int64(), views.valid_of(moment)
+    )  # fmt: skip
+    return array if array.type == call.returns.physical else array.cast(call.returns.physical)
+
+
+def _micros(moment: pa.Array) -> Any:
+    """Microseconds since 1970 of dates and timestamps, or since midnight of times."""
+    values = views.values_of(moment).astype(np.int64, copy=False)
+    return values * MICROSECONDS_OF_DAY if pa.types.is_date(moment.type) else values
+
+
+def _year(moment: pa.Array) -> Any:
+    return views.values_of(pc.year(moment))
+
+
+def _century(years: Any) -> Any:
+    return np.where(years > 0, (years + 99) // 100, years // 100)
+
+
+def _days(moment: pa.Array) -> Any:
+    if pa.types.is_date(moment.type):
+        return views.values_of(moment).astype(np.int64)
+    return views.values_of(moment) // MICROSECONDS_OF_DAY
+
+
+def _in_minute(moment: pa.Array) -> Any:
+    return _micros(moment) % (60 * MICROS)
+
+
+_CLOCK_PARTS: Final[dict[str, Callable[[pa.Array], Any]]] = {
+    "hour": lambda moment: _micros(moment) // (3600 * MICROS) % 24,
+    "minute": lambda moment: _micros(moment) // (60 * MICROS) % 60,
+    "second": lambda moment: _in_minute(moment) // MICROS,
+    "millisecond": lambda moment: _in_minute(moment) // 1000,
+    "microsecond": _in_minute,
+    "nanosecond": lambda moment: _in_minute(moment) * 1000,
+    "epoch": lambda moment: _micros(moment) / MICROS,
+}
+_TIME_PARTS: Final = _CLOCK_PARTS
+_PARTS: Final[dict[str, Callable[[pa.Array], Any]]] = {
+    **_CLOCK_PARTS,
+    "year": pc.year,
+    "quarter": pc.quarter,
+    "month": pc.month,
+    "week": pc.iso_week,
+    "day": pc.day,
+    "doy": pc.day_of_year,
+    "dow": lambda moment: (_days(moment) + 4) % 7,
+    "isodow": lambda moment: (_days(moment) + 3) % 7 + 1,
+    "isoyear": pc.iso_year,
+    "yearweek": lambda moment: pc.add(pc.multiply(pc.iso_year(moment), 100), pc.iso_week(moment)),
+    "decade": lambda moment: _year(moment) // 10,
+    "century": lambda moment: _century(_year(moment)),
+    "millennium": lambda moment: (_century(_year(moment)) + 9) // 10,
+    "era": lambda moment: (_year(moment) > 0).astype(np.int64),
+    "julian": lambda moment: _micros(moment) / MICROSECONDS_OF_DAY + 2_440_588.0,
+    "timezone": lambda moment: np.zeros(len(moment), np.int64),
+}
+_INTERVAL_PARTS: Final[dict[str, Callable[[pa.Array], Any]]] = {
+    "millennium": lambda moment: _whole(interval_parts(moment)[0], 12_000),
+    "century": lambda moment: _whole(interval_parts(moment)[0], 1_200),
+    "decade": lambda moment: _whole(interval_parts(moment)[0], 120),
+    "year": lambda moment: _whole(interval_parts(moment)[0], 12),
+    "quarter": lambda moment: _whole(_rest(interval_parts(moment)[0], 12), 3) + 1,
+    "month": lambda moment: _rest(interval_parts(moment)[0], 12),
+    "week": lambda moment: _whole(interval_parts(moment)[1], 7),
+    "day": lambda moment: interval_parts(moment)[1],
+    "hour": lambda moment: _whole(interval_parts(moment)[2], 3600 * MICROS * 1000),
+    "minute": lambda moment: _rest(_whole(interval_parts(moment)[2], 60 * MICROS * 1000), 60),
+    "second": lambda moment: _rest(_whole(interval_parts(moment)[2], MICROS * 1000), 60),
+    "millisecond": lambda moment: _rest(_whole(interval_parts(moment)[2], MICROS), 60_000),
+    "microsecond": lambda moment: _rest(_whole(interval_parts(moment)[2], 1000), 60 * MICROS),
+    "nanosecond": lambda moment: _rest(interval_parts(moment)[2], 60 * MICROS * 1000),
+    "epoch": lambda moment: _interval_seconds(*interval_parts(moment)),
+}
+
+
+def _whole(value: Any, unit: int) -> Any:
+    return np.abs(value) // unit * np.sign(value)
+
+
+def _rest(value: Any, unit: int) -> Any:
+    return np.abs(value) % unit * np.sign(value)
+
+
+def _interval_seconds(months: Any, days: Any, nanoseconds: Any) -> Any:
+    """Seconds of an interval; a year has 365.25 days, a month 30."""
+    years, rest = _whole(months, 12), _rest(months, 12)
+    return years * 365.25 * 86_400 + (rest * DAYS_OF_MONTH + days) * 86_400.0 + nanoseconds / 1e9
+
+
+def _register_field(name: str, field: str, result: Type, shift: int, example: str, *aliases: str) -> None:
+    """A function of its own for a field: ``year(day)``; ``shift`` is added."""
+
+    def part(moment: pa.Array, *, call: CallInfo) -> pa.Array:
+        if isinstance(call.types[0], Timestamp) and call.types[0].zoned and field != "epoch":
+            moment = to_wall(moment, _zone(call))
+        found = _part(moment, field, call.types[0], call)
+        return found if shift == 0 else pc.add(found, pa.scalar(shift, found.type))
+
+    part.__doc__ = f"""The {field} of a date, time or interval, as ``date_part('{field}', ..)`` answers it.
+
+    >>> {example}
+    """
+    for kind in ("TEMPORAL", "TIME", "INTERVAL"):
+        scalar(f"{name}(moment {kind}) -> {result.sql}", group=GROUP, origin="spark", takes_call=True, aliases=aliases)(part)
+
+
+for _name, _shift, _example, *_aliases in (
+    ("year", 0, "year(DATE '2024-05-06')\n    2024"),
+    ("quarter", 0, "quarter(DATE '2024-05-06')\n    2"),
+    ("month", 0, "month(DATE '2024-05-06')\n    5"),
+    ("week", 0, "week(DATE '1992-02-15')\n    7", "weekofyear"),
+    ("day", 0, "day(DATE '2024-05-06')\n    6", "dayofmonth"),
+    ("hour", 0, "hour(TIMESTAMP '2024-05-06 07:08:09')\n    7"),
+    ("minute", 0, "minute(TIMESTAMP '2024-05-06 07:08:09')\n    8"),
+    ("second", 0, "second(TIMESTAMP '2024-05-06 07:08:09')\n    9"),
+    ("millisecond", 0, "millisecond(TIMESTAMP '2021-08-03 11:59:44.123456')\n    44123"),
+    ("microsecond", 0, "microsecond(TIMESTAMP '2021-08-03 11:59:44.123456')\n    44123456"),
+    ("decade", 0, "decade(DATE '1992-02-15')\n    199"),
+    ("century", 0, "century(DATE '1992-02-15')\n    20"),
+    ("millennium", 0, "millennium(DATE '1992-02-15')\n    2"),
+    ("era", 0, "era(DATE '1992-02-15')\n    1"),
+    ("isodow", 0, "isodow(DATE '1992-02-15')\n    6"),
+    ("isoyear", 0, "isoyear(DATE '2022-01-01')\n    2021"),
+    ("yearweek", 0, "yearweek(DATE '1992-02-15')\n    199207"),
+):
+    _register_field(_name, _name, INT, _shift, _example, *_aliases)
+_register_field("dayofyear", "doy", INT, 0, "dayofyear(DATE '2024-02-01')\n    32")
+_register_field("dayofweek", "dow", INT, 1, "dayofweek(DATE '2024-01-07')\n    1")
+_register_field("weekday", "isodow", INT, -1, "weekday(DATE '2024-01-08')\n    0")
+_register_field("epoch", "epoch", DOUBLE, 0, "epoch(TIMESTAMP '2022-11-07 08:43:04')\n    1667810584.0")
+_register_field("julian", "julian", DOUBLE, 0, "julian(DATE '2006-01-01')\n    2453737.0")
+
+
+@scalar("epoch_ms(moment TIMESTAMP) -> BIGINT", group=GROUP, origin="duckdb", aliases=("unix_millis",))
+def epoch_ms(moment: pa.Array) -> pa.Array:
+    """Milliseconds since 1970.
+
+    >>> epoch_ms(TIMESTAMP '2021-08-03 11:59:44.123456')
+    1627991984123
+    """
+    return views.to_array(_micros(moment) // 1000, pa.int64(), views.valid_of(moment))
+
+
+@scalar("epoch_us(moment TIMESTAMP) -> BIGINT", group=GROUP, origin="duckdb", aliases=("unix_micros",))
+def epoch_us(moment: pa.Array) -> pa.Array:
+    """Microseconds since 1970.
+
+    >>> epoch_us(TIMESTAMP '2021-08-03 11:59:44.123456')
+    1627991984123456
+    """
+    return views.to_array(_micros(moment), pa.int64(), views.valid_of(moment))
+
+
+@scalar("dayname(moment TEMPORAL) -> VARCHAR", group=GROUP, origin="spark")
+def dayname(moment: pa.Array) -> pa.Array:
+    """The weekday in three letters.
+
+    >>> dayname(DATE '1992-03-22')
+    Sun
+    """
+    return DAY_NAMES.take(views.to_array((_days(moment) + 3) % 7, pa.int64(), views.valid_of(moment)))
+
+
+@scalar("monthname(moment TEMPORAL) -> VARCHAR", group=GROUP, origin="spark")
+def monthname(moment: pa.Array) -> pa.Array:
+    """The month in three letters.
+
+    >>> monthname(DATE '1992-09-20')
+    Sep
+    """
+    return MONTH_NAMES.take(pc.subtract(pc.month(moment), 1))
+
+
+# --- truncation ------------------------------------------------------------------------------------------------------
+
+_TRUNCATED_MONTHS: Final = {
+    "month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1_200, "millennium": 12_000,
+}  # fmt: skip
+_TRUNCATED_MICROS: Final = {
+    "microsecond": 1, "millisecond": 1000, "second": MICROS, "minute": 60 * MICROS, "hour": 3600 * MICROS,
+    "day": MICROSECONDS_OF_DAY,
+}  # fmt: skip
+_MONDAY: Final = 4 * MICROSECONDS_OF_DAY
+"""1970-01-05 was the first Monday."""
+
+
+def truncated(micros: Any, field: str) -> Any:
+    """Microseconds since 1970 cut to the beginning of a unit.
+
+    22023  no such unit
+    """
+    name = FIELDS.get(field.lower())
+    if name in _TRUNCATED_MICROS:
+        unit = _TRUNCATED_MICROS[name]
+        return micros // unit * unit
+    if name == "week":
+        unit = 7 * MICROSECONDS_OF_DAY
+        return (micros - _MONDAY) // unit * unit + _MONDAY
+    if name not in _TRUNCATED_MONTHS:
+        raise InvalidParameter(f'unit "{field}" not recognized for type timestamp')
+    months = (micros // MICROSECONDS_OF_DAY).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    size = _TRUNCATED_MONTHS[name]
+    # Centuries and millennia begin with the year 1, counted from there.
+    shift = 1_970 * 12 if name not in ("century", "millennium") else 1_969 * 12
+    first = (months + shift) // size * size - shift
+    return first.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) * MICROSECONDS_OF_DAY
+
+
+@scalar("date_trunc(unit VARCHAR, moment TIMESTAMP) -> TIMESTAMP", group=GROUP, takes_call=True, aliases=("datetrunc",))
+@scalar("date_trunc(unit VARCHAR, moment DATE) -> TIMESTAMP", group=GROUP, takes_call=True, aliases=("datetrunc",))
+@scalar("date_trunc(unit VARCHAR, moment TIMESTAMPTZ) -> TIMESTAMPTZ", group=GROUP, takes_call=True,
+        aliases=("datetrunc",))  # fmt: skip
+def date_trunc(unit: Value, moment: Value, *, call: CallInfo) -> pa.Array:
+    """The moment cut to the beginning of a unit: microsecond to millennium; weeks begin on Monday.
+
+    >>> date_trunc('month', TIMESTAMP '2024-05-06 07:08:09')
+    2024-05-01T00:00:00
+    >>> date_trunc('week', DATE '2024-05-08')
+    2024-05-06T00:00:00
+
+    22023  no such unit
+    """
+    zoned = isinstance(call.returns, Timestamp) and call.returns.zoned
+    zone = _zone(call)
+
+    def run(column: pa.Array, unit: str) -> pa.Array:
+        if isinstance(call.types[1], Date):
+            column = date_to_timestamp(column)
+        wall = to_wall(column, zone) if zoned else column
+        cut = timestamps(truncated(views.values_of(wall), unit), views.valid_of(column))
+        return to_instant(cut, zone) if zoned else cut
+
+    return with_constants(run, call.returns.physical, moment, unit)
+
+
+@scalar("trunc(day DATE, unit VARCHAR) -> DATE", group=GROUP, origin="spark")
+def trunc_date(day: Value, unit: Value) -> pa.Array:
+    """The day cut to the beginning of a unit.
+
+    >>> trunc(DATE '2024-05-06', 'year')
+    2024-01-01
+    """
+
+    def run(column: pa.Array, unit: str) -> pa.Array:
+        name = {"yy": "year", "yyyy": "year", "mm": "month", "mon": "month"}.get(unit.lower(), unit)
+        days = truncated(_micros(column), name) // MICROSECONDS_OF_DAY
+        return views.to_array(days, DATE.arrow, views.valid_of(column))
+
+    return with_constants(run, DATE.arrow, day, unit)
+
+
+@scalar("date_bin(width INTERVAL, moment TIMESTAMP) -> TIMESTAMP", group=GROUP, takes_call=True)
+@scalar("date_bin(width INTERVAL, moment TIMESTAMP, origin TIMESTAMP) -> TIMESTAMP", group=GROUP, takes_call=True)
+@scalar("date_bin(width INTERVAL, moment TIMESTAMPTZ) -> TIMESTAMPTZ", group=GROUP, takes_call=True)
+@scalar("date_bin(width INTERVAL, moment TIMESTAMPTZ, origin TIMESTAMPTZ) -> TIMESTAMPTZ", group=GROUP,
+        takes_call=True)  # fmt: skip
+@scalar("time_bucket(width INTERVAL, moment TIMESTAMP) -> TIMESTAMP", group=GROUP, origin="spark", takes_call=True)
+@scalar("time_bucket(width INTERVAL, moment TIMESTAMP, origin TIMESTAMP) -> TIMESTAMP", group=GROUP, origin="spark",
+        takes_call=True)  # fmt: skip
+def date_bin(width: Value, moment: Value, origin: Value | None = None, *, call: CallInfo) -> pa.Array:
+    """The beginning of the moment's bin; bins are so wide and one begins at ``origin`` (1970-01-01).
+
+    >>> date_bin(INTERVAL '15 minutes', TIMESTAMP '2024-03-01 18:18:00')
+    2024-03-01T18:15:00
+
+    22023  a width of nothing, or of months and days
+    """
+    given = columns(width, moment) if origin is None else columns(width, moment, origin)
+    micros = views.values_of(given[1])
+    start = views.values_of(given[2]) if origin is not None else np.zeros(len(micros), np.int64)
+    valid = None
+    for column in given:
+        mask = views.valid_of(column)
+        valid = mask if valid is None else valid if mask is None else valid & mask
+    months, days, nanoseconds = interval_parts(given[0])
+    size = days * MICROSECONDS_OF_DAY + nanoseconds // 1000
+    live = np.ones(len(micros), np.bool_) if valid is None else valid == 1
+    if (((months <= 0) & (size <= 0)) & live).any() or ((months != 0) & (size != 0) & live).any():
+        raise InvalidParameter("the width of a bin must be more than nothing, in months or in days and time")
+    by_time = start + (micros - start) // np.where(size == 0, 1, size) * size
+    if months.any():
+        by_time = np.where(months != 0, _month_bins(micros, start, np.maximum(months, 1)), by_time)
+    return views.to_array(by_time, call.returns.physical, valid)
+
+
+def _month_bins(micros: Any, start: Any, width: Any) -> Any:
+    day, origin_day = micros // MICROSECONDS_OF_DAY, start // MICROSECONDS_OF_DAY
+    month = day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    origin_month = origin_day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    for correction in (0, 1):
+        moved = (month - origin_month) // width * width - correction * width
+        begin = add_months(origin_day, moved) * MICROSECONDS_OF_DAY + start % MICROSECONDS_OF_DAY
+        if correction == 0:
+            first = begin
+    return np.where(first <= micros, first, begin)
+
+
+@scalar("last_day(day DATE) -> DATE", group=GROUP, origin="spark")
+def last_day(day: pa.Array) -> pa.Array:
+    """The last day of the month that holds ``day``.
+
+    >>> last_day(DATE '2024-02-10')
+    2024-02-29
+    """
+    month = views.values_of(day).astype("datetime64[D]").astype("datetime64[M]") + np.timedelta64(1, "M")
+    return views.to_array(month.astype("datetime64[D]").astype(np.int64) - 1, DATE.arrow, views.valid_of(day))
+
+
+@scalar("next_day(day DATE, weekday VARCHAR) -> DATE", group=GROUP, origin="spark")
+def next_day(day: Value, weekday: Value) -> pa.Array:
+    """The first such weekday after ``day``.
+
+    >>> next_day(DATE '2024-05-08', 'Mon')
+    2024-05-13
+    """
+
+    def run(column: pa.Array, name: str) -> pa.Array:
+        names = [item.lower() for item in DAY_NAMES.to_pylist()]
+        if name.lower()[:3] not in names and name.lower()[:2] not in [item[:2] for item in names]:
+            raise InvalidParameter(f'"{name}" is no weekday')
+        wanted = [item[:2] for item in names].index(name.lower()[:2])
+        days = views.values_of(column).astype(np.int64)
+        ahead = (wanted - (days + 3) % 7 - 1) % 7 + 1
+        return views.to_array(days + ahead, DATE.arrow, views.valid_of(column))
+
+    return with_constants(run, DATE.arrow, day, weekday)
+
+
+# --- differences -----------------------------------------------------------------------------------------------------
+
+
+@scalar("date_add(day DATE, count INT) -> DATE", group=GROUP, origin="spark", aliases=("dateadd",))
+def date_add(day: Value, count: Value) -> pa.Array:
+    """The day so many days later.
+
+    >>> date_add(DATE '2024-02-28', 2)
+    2024-03-01
+    """
+    return pc.add(columns(day, count)[0].cast(pa.int32()), count).cast(DATE.arrow)
+
+
+@scalar("date_sub(day DATE, count INT) -> DATE", group=GROUP, origin="spark")
+def date_sub(day: Value, count: Value) -> pa.Array:
+    """The day so many days earlier.
+
+    >>> date_sub(DATE '2024-03-01', 1)
+    2024-02-29
+    """
+    return pc.subtract(columns(day, count)[0].cast(pa.int32()), count).cast(DATE.arrow)
+
+
+@scalar("date_diff(a DATE, b DATE) -> INT", group=GROUP, origin="spark", aliases=("datediff",))
+def date_diff(a: Value, b: Value) -> pa.Array:
+    """How many days ``a`` is later than ``b``.
+
+    >>> datediff(DATE '2024-03-01', DATE '2024-02-01')
+    29
+    """
+    one, two = columns(a, b)
+    return pc.subtract(one.cast(pa.int32()), two.cast(pa.int32()))
+
+
+@scalar("date_diff(unit VARCHAR, a TIMESTAMP, b TIMESTAMP) -> BIGINT", group=GROUP, origin="duckdb",
+        aliases=("datediff", "timestampdiff"))  # fmt: skip
+def date_diff_unit(unit: Value, a: Value, b: Value) -> pa.Array:
+    """How many beginnings of a unit lie between ``a`` and ``b``.
+
+    >>> date_diff('month', DATE '2024-01-31', DATE '2024-02-01')
+    1
+    """
+    one, two = columns(a, b) if isinstance(a, pa.Array) or isinstance(b, pa.Array) else columns(unit, a, b)[1:]
+    rows = views.to_array(np.arange(len(one)), pa.int64(), _both(one, two))
+
+    def run(chosen: pa.Array, unit: str) -> pa.Array:
+        left, right = (views.values_of(column.take(chosen)) for column in (one, two))
+        name = FIELDS.get(unit.lower())
+        if name in _TRUNCATED_MONTHS:
+            size = _TRUNCATED_MONTHS[name]
+            shift = 1_970 * 12 if name not in ("century", "millennium") else 1_969 * 12
+            counts = (_month_number(right) + shift) // size - (_month_number(left) + shift) // size
+        else:
+            size = 7 * MICROSECONDS_OF_DAY if name == "week" else _TRUNCATED_MICROS.get(str(name), 1)
+            counts = (truncated(right, unit) - truncated(left, unit)) // size
+        return views.to_array(counts, pa.int64(), views.valid_of(chosen))
+
+    return with_constants(run, pa.int64(), rows, unit)
+
+
+def _month_number(micros: Any) -> Any:
+    return (micros // MICROSECONDS_OF_DAY).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+
+
+def _both(one: pa.Array, two: pa.Array) -> Any:
+    left, right = views.valid_of(one), views.valid_of(two)
+    return right if left is None else left if right is None else left & right
+
+
+@scalar("add_months(day DATE, count INT) -> DATE", group=GROUP, origin="spark")
+def add_months_to(day: Value, count: Value) -> pa.Array:
+    """The day so many months later, at most the last of the month.
+
+    >>> add_months(DATE '2024-01-31', 1)
+    2024-02-29
+    """
+    one, two = columns(day, count)
+    moved = add_months(views.values_of(one).astype(np.int64), views.values_of(two).astype(np.int64))
+    return views.to_array(moved, DATE.arrow, _both(one, two))
+
+
+@scalar("months_between(a TIMESTAMP, b TIMESTAMP) -> DOUBLE", group=GROUP, origin="spark")
+def months_between(a: Value, b: Value) -> pa.Array:
+    """How many months ``a`` is later than ``b``; whole for the same day of the month or the last days of months.
+
+    >>> months_between(DATE '2024-03-31', DATE '2024-02-29')
+    1.0
+    """
+    one, two = columns(a, b)
+    left, right = views.values_of(one), views.values_of(two)
+    months = _month_number(left) - _month_number(right)
+    day_left, last_left = _day_and_length(left)
+    day_right, last_right = _day_and_length(right)
+    whole = (day_left == day_right) | ((day_left == last_left) & (day_right == last_right))
+    time = (left % MICROSECONDS_OF_DAY - right % MICROSECONDS_OF_DAY) / MICROSECONDS_OF_DAY
+    parts = np.where(whole, 0.0, (day_left - day_right + time) / 31)
+    return views.to_array(np.round(months + parts, 8), pa.float64(), _both(one, two))
+
+
+def _day_and_length(micros: Any) -> tuple[Any, Any]:
+    days = (micros // MICROSECONDS_OF_DAY).astype("datetime64[D]")
+    month = days.astype("datetime64[M]")
+    following = (month + np.timedelta64(1, "M")).astype("datetime64[D]")
+    first = month.astype("datetime64[D]")
+    return (days - first).astype(np.int64) + 1, (following - first).astype(np.int64)
+
+
+@scalar("age(a TIMESTAMP, b TIMESTAMP) -> INTERVAL", group=GROUP, origin="postgres")
+def age(a: Value, b: Value) -> pa.Array:
+    """From ``b`` to ``a`` in years, months, days and time.
+
+    >>> age(DATE '2024-03-01', DATE '2023-01-15')
+    13 mons 17 days
+    """
+    one, two = columns(a, b)
+    late = np.maximum(views.values_of(one), views.values_of(two))
+    early = np.minimum(views.values_of(one), views.values_of(two))
+    months = _month_number(late) - _month_number(early)
+    (late_day, _), (early_day, early_length) = _day_and_length(late), _day_and_length(early)
+    days, time = late_day - early_day, late % MICROSECONDS_OF_DAY - early % MICROSECONDS_OF_DAY
+    days = days - (time < 0)
+    time = time + (time < 0) * MICROSECONDS_OF_DAY
+    for _ in range(2):
+        months = months - (days < 0)
+        days = days + (days < 0) * early_length
+    sign = np.where(views.values_of(one) < views.values_of(two), -1, 1)
+    return interval_array(months * sign, days * sign, time * sign * 1000, _both(one, two))
+
+
+@scalar("age(moment TIMESTAMP) -> INTERVAL", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
+def age_of(moment: pa.Array, *, call: CallInfo) -> pa.Array:
+    """From a moment to the midnight that began the current day.
+
+    >>> age(current_date)
+    0 secs
+    """
+    midnight = date_to_timestamp(current_date(call=call))
+    return age(midnight, moment)
+
+
+# --- making ----------------------------------------------------------------------------------------------------------
+
+
+@scalar("make_date(year INT, month INT, day INT) -> DATE", group=GROUP)
+def make_date(year: Value, month: Value, day: Value) -> pa.Array:
+    """The day of a year, a month and a day of the month.
+
+    >>> make_date(2024, 2, 29)
+    2024-02-29
+
+    22008  there is no such day
+    """
+    given = columns(year, month, day)
+    days = _day_number(*(views.values_of(column).astype(np.int64) for column in given), _all_valid(given))
+    return views.to_array(days, DATE.arrow, _all_valid(given))
+
+
+def _all_valid(given: list[pa.Array]) -> Any:
+    valid = None
+    for column in given:
+        mask = views.valid_of(column)
+        valid = mask if valid is None else valid if mask is None else valid & mask
+    return valid
+
+
+def _day_number(year: Any, month: Any, day: Any, valid: Any) -> Any:
+    first = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
+    length = (first + np.timedelta64(1, "M")).astype("datetime64[D]").astype(np.int64)
+    start = first.astype("datetime64[D]").astype(np.int64)
+    bad = (month < 1) | (month > 12) | (day < 1) | (day > length - start) | (np.abs(year) > 200_000)
+    _refuse_fields("date", bad, valid, (year, month, day))
+    return start + day - 1
+
+
+def _refuse_fields(kind: str, bad: Any, valid: Any, parts: tuple[Any, ...]) -> None:
+    refused = bad if valid is None else bad & (valid == 1)
+    if refused.any():
+        row = int(np.flatnonzero(refused)[0])
+        shown = (":" if kind == "time" else "-").join(str(part[row]) for part in parts)
+        raise DatetimeOverflow(f"{kind} field value out of range: {shown}")
+
+
+@scalar("make_time(hour INT, minute INT, second DOUBLE) -> TIME", group=GROUP)
+def make_time(hour: Value, minute: Value, second: Value) -> pa.Array:
+    """The time of day of an hour, a minute and seconds.
+
+    >>> make_time(13, 23, 1)
+    13:23:01
+
+    22008  there is no such time
+    """
+    given = columns(hour, minute, second)
+    return views.to_array(_clock(given), TIME.arrow, _all_valid(given))
+
+
+def _clock(given: list[pa.Array]) -> Any:
+    hour, minute, second = (views.values_of(column) for column in given)
+    bad = (hour < 0) | (hour > 23) | (minute < 0) | (minute > 59) | ~((second >= 0) & (second < 60))
+    _refuse_fields("time", bad, _all_valid(given), (hour, minute, second))
+    whole = (hour.astype(np.int64) * 60 + minute) * 60 * MICROS
+    return whole + np.round(np.where(np.isfinite(second), second, 0) * MICROS).astype(np.int64)
+
+
+@scalar("make_timestamp(year INT, month INT, day INT, hour INT, minute INT, second DOUBLE) -> TIMESTAMP", group=GROUP,
+        origin="spark")  # fmt: skip
+def make_timestamp(*parts: Value) -> pa.Array:
+    """The moment of its six parts.
+
+    >>> make_timestamp(1992, 9, 20, 13, 34, 27.123456)
+    1992-09-20T13:34:27.123456
+
+    22008  there is no such moment
+    """
+    given = columns(*parts)
+    days = _day_number(*(views.values_of(column).astype(np.int64) for column in given[:3]), _all_valid(given))
+    return timestamps(days * MICROSECONDS_OF_DAY + _clock(given[3:]), _all_valid(given))
+
+
+@scalar("make_interval(years INT DEFAULT 0, months INT DEFAULT 0, weeks INT DEFAULT 0, days INT DEFAULT 0, "
+        "hours INT DEFAULT 0, mins INT DEFAULT 0, secs DOUBLE DEFAULT 0) -> INTERVAL", group=GROUP)  # fmt: skip
+def make_interval(*parts: Value) -> pa.Array:
+    """The interval of its parts.
+
+    >>> make_interval(1, 2, 0, 3)
+    14 mons 3 days
+    """
+    given = columns(*parts)
+    years, months, weeks, days, hours, minutes, seconds = (views.values_of(column) for column in given)
+    time = (hours.astype(np.int64) * 60 + minutes) * 60 * MICROS + np.round(seconds * MICROS).astype(np.int64)
+    return interval_array(years * 12 + months, weeks * 7 + days, time * 1000, _all_valid(given))
+
+
+# --- zones -----------------------------------------------------------------------------------------------------------
+
+
+@scalar("at_time_zone(moment TIMESTAMP, zone VARCHAR) -> TIMESTAMPTZ", group=GROUP)
+def wall_at_time_zone(moment: Value, zone: Value) -> pa.Array:
+    """The instant when clocks in the zone read ``moment``.
+
+    >>> TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'America/New_York'
+    2024-07-01T16:00:00Z
+
+    22023  no such zone
+    """
+    return with_constants(_to_instant, TIMESTAMPTZ.arrow, moment, zone)
+
+
+@scalar("at_time_zone(moment TIMESTAMPTZ, zone VARCHAR) -> TIMESTAMP", group=GROUP)
+def instant_at_time_zone(moment: Value, zone: Value) -> pa.Array:
+    """What clocks in the zone read at an instant.
+
+    >>> TIMESTAMPTZ '2024-07-01 12:00:00+00' AT TIME ZONE 'America/New_York'
+    2024-07-01T08:00:00
+
+    22023  no such zone
+    """
+    return with_constants(_to_wall, pa.timestamp("us"), moment, zone)
+
+
+@scalar("timezone(zone VARCHAR, moment TIMESTAMP) -> TIMESTAMPTZ", group=GROUP, origin="postgres")
+def timezone_of_wall(zone: Value, moment: Value) -> pa.Array:
+    """``moment AT TIME ZONE zone``.
+
+    >>> timezone('America/Denver', TIMESTAMP '2001-02-16 20:38:40')
+    2001-02-17T03:38:40Z
+    """
+    return with_constants(_to_instant, TIMESTAMPTZ.arrow, moment, zone)
+
+
+@scalar("timezone(zone VARCHAR, moment TIMESTAMPTZ) -> TIMESTAMP", group=GROUP, origin="postgres")
+def timezone_of_instant(zone: Value, moment: Value) -> pa.Array:
+    """``moment AT TIME ZONE zone``.
+
+    >>> timezone('UTC', TIMESTAMPTZ '2024-07-01 12:00:00+00')
+    2024-07-01T12:00:00
+    """
+    return with_constants(_to_wall, pa.timestamp("us"), moment, zone)
+
+
+def _to_instant(moment: pa.Array, zone: str) -> pa.Array:
+    fixed = _fixed_offset(zone)
+    if fixed is None:
+        return to_instant(moment, zone)
+    return views.to_array(views.values_of(moment) - fixed, TIMESTAMPTZ.arrow, views.valid_of(moment))
+
+
+def _to_wall(moment: pa.Array, zone: str) -> pa.Array:
+    fixed = _fixed_offset(zone)
+    if fixed is None:
+        return to_wall(moment, zone)
+    return views.to_array(views.values_of(moment) + fixed, pa.timestamp("us"), views.valid_of(moment))
+
+
+def _fixed_offset(zone: str) -> int | None:
+    """Microseconds that an offset such as +02:00 is ahead of UTC; None for a zone with a name."""
+    offset = offset_micros(zone, 0)
+    return offset if zone[:1] in "+-" else None
+
+
+@scalar("to_local_time(moment TIMESTAMPTZ) -> TIMESTAMP", group=GROUP, takes_call=True)
+def to_local_time(moment: pa.Array, *, call: CallInfo) -> pa.Array:
+    """What clocks in the session's zone read at an instant.
+
+    >>> to_local_time(TIMESTAMPTZ '2024-04-01 00:00:20Z')
+    2024-04-01T00:00:20
+    """
+    return to_wall(moment, _zone(call))
+
+
+# --- the clock -------------------------------------------------------------------------------------------------------
+
+
+def _now(call: CallInfo) -> pa.Scalar:
+    assert call.settings is not None, "the clock needs the statement's settings"
+    return pa.scalar(call.settings.now, TIMESTAMPTZ.arrow)
+
+
+@scalar("now() -> TIMESTAMPTZ", group=GROUP, volatility="stable", takes_call=True,
+        aliases=("current_timestamp", "transaction_timestamp", "statement_timestamp", "get_current_timestamp"))  # fmt: skip
+def now(*, call: CallInfo) -> pa.Scalar:
+    """When the statement began.
+
+    >>> now() = current_timestamp
+    true
+    """
+    return _now(call)
+
+
+@scalar("localtimestamp() -> TIMESTAMP", group=GROUP, volatility="stable", takes_call=True)
+def localtimestamp(*, call: CallInfo) -> pa.Array:
+    """What the clock of the session's zone read when the statement began.
+
+    >>> localtimestamp = localtimestamp
+    true
+    """
+    return to_wall(pa.array([_now(call)]), _zone(call))[0]
+
+
+@scalar("current_date() -> DATE", group=GROUP, volatility="stable", takes_call=True, aliases=("today", "curdate"))
+def current_date(*, call: CallInfo) -> pa.Scalar:
+    """The day in the session's zone when the statement began.
+
+    >>> current_date = today()
+    true
+    """
+    days = localtimestamp(call=call).value // MICROSECONDS_OF_DAY
+    return pa.scalar(days, DATE.arrow)
+
+
+@scalar("current_time() -> TIME", group=GROUP, volatility="stable", takes_call=True, aliases=("localtime",))
+def current_time(*, call: CallInfo) -> pa.Scalar:
+    """The time of day in the session's zone when the statement began.
+
+    >>> current_time = localtime
+    true
+    """
+    return pa.scalar(localtimestamp(call=call).value % MICROSECONDS_OF_DAY, TIME.arrow)
+
+
+@scalar("clock_timestamp() -> TIMESTAMPTZ", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
+def clock_timestamp(*, call: CallInfo) -> pa.Scalar:
+    """When the statement began: within a statement the clock stands still.
+
+    >>> clock_timestamp() = now()
+    true
+    """
+    return _now(call)
+
+
+@scalar("isfinite(moment TEMPORAL) -> BOOLEAN", group=GROUP, origin="postgres")
+def isfinite(moment: pa.Array) -> pa.Array:
+    """Whether a moment is one: there is no infinity of them.
+
+    >>> isfinite(DATE '2024-01-01')
+    true
+    """
+    return pc.is_valid(moment)
+
+
