@@ -21,7 +21,7 @@ from lake.sql.bind.overload import call_operator, choose
 from lake.sql.bind.scope import Entry, Env, Shared
 from lake.sql.bound import AggregateCall, Column, Expr, Literal, SortKey
 from lake.sql.registry import FUNCTIONS, Aggregate
-from lake.types import BIGINT, BOOLEAN, INT
+from lake.types import BIGINT, BOOLEAN, INT, Type
 
 # Aggregates whose value is what WITHIN GROUP sorts, before the arguments in parentheses.
 ORDERED_SETS: Final = frozenset(
@@ -81,7 +81,7 @@ def bind_aggregate_call(call: ast.Call, name: str, env: Env) -> Expr:
 
 def bind_parts(
     call: ast.Call, name: str, env: Env
-) -> tuple[Aggregate, tuple[Expr, ...], tuple[SortKey, ...], bound.Type]:
+) -> tuple[Aggregate, tuple[Expr, ...], tuple[SortKey, ...], Type]:
     """The overload of an aggregate call, its arguments and order, and its type."""
     overloads = [item for item in FUNCTIONS[name] if isinstance(item, Aggregate)]
     given = call.arguments

@@ -113,9 +113,9 @@ def compared_type(left: Expr, right: Expr) -> Type | None:
     found = common_type(left.type, right.type)
     if found is not None:
         return found
-    for one, two in ((left.type, right.type), (right.type, left.type)):
-        if isinstance(one, Text) and (is_numeric(two) or isinstance(two, Date | Timestamp | Time | Boolean)):
-            return two
+    for type, wanted in ((left.type, right.type), (right.type, left.type)):
+        if isinstance(type, Text) and (is_numeric(wanted) or isinstance(wanted, Date | Timestamp | Time | Boolean)):
+            return wanted
     return None
 
 
@@ -354,7 +354,7 @@ def python_value(literal: Literal) -> object:
             return (literals.EPOCH + datetime.timedelta(microseconds=value)).time()
         case List(of):
             assert isinstance(value, tuple)
-            return [python_value(Literal(of, item)) for item in value]
+            return [python_value(Literal(of, item)) for item in value]  # type: ignore[arg-type]
         case _:
             return value
 

@@ -46,7 +46,7 @@ class Grouping:
 
     def outputs(self, env: Env) -> tuple[tuple[Column, Expr], ...]:
         """The groups as an Aggregate holds them; a plain column keeps its id unless a set may make it NULL."""
-        made = []
+        made: list[tuple[Column, Expr]] = []
         for expr, name in zip(self.exprs, self.names, strict=True):
             if isinstance(expr, Column) and self.sets is None:
                 made.append((expr, expr))

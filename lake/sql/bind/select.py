@@ -111,12 +111,12 @@ def _bind_parts(
         parts.order = [sort_key(expr, direction) for expr in parts.exprs]
         parts.order_nodes = [item.expr for item in parts.items]
         return
-    for item in query.order:
-        place_or_none = _output_place(item.expr, parts, inner, "ORDER BY")
-        inner_order = replace(inner, clause="ORDER BY")
-        expr_bound = inner_order.bind(item.expr) if place_or_none is None else parts.exprs[place_or_none]
-        parts.order.append(sort_key(expr_bound, item))
-        parts.order_nodes.append(item.expr)
+    inner = replace(inner, clause="ORDER BY")
+    for key in query.order:
+        place_or_none = _output_place(key.expr, parts, inner, "ORDER BY")
+        made = inner.bind(key.expr) if place_or_none is None else parts.exprs[place_or_none]
+        parts.order.append(sort_key(made, key))
+        parts.order_nodes.append(key.expr)
 
 
 def _output_place(expr: ast.Expr, parts: Parts, env: Env, clause: str) -> int | None:
@@ -209,7 +209,7 @@ def _project(parts: Parts, select: ast.Select, node: plan.Plan, env: Env) -> tup
 
 def _check_distinct_on(on: list[Column], keys: list[SortKey], parts: Parts, env: Env) -> None:
     """42P10 where ORDER BY does not begin with DISTINCT ON's expressions."""
-    wanted = set(on)
+    wanted: set[Expr] = set(on)
     for place, key in enumerate(keys):
         if not wanted:
             return
@@ -218,4 +218,4 @@ def _check_distinct_on(on: list[Column], keys: list[SortKey], parts: Parts, env:
                 "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
                 position=env.position(parts.order_nodes[place]),
             )
-        wanted.discard(key.expr)  # type: ignore[arg-type]
+        wanted.discard(key.expr)

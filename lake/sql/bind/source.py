@@ -94,8 +94,10 @@ def bind_source(source: ast.Source, scope: Scope, shared: Shared, visible: tuple
         case ast.Pivot() | ast.Unpivot():
             inside = bind_source(source.source, scope, shared, visible)
             env = Env(shared, scope.over(inside.entries), "PIVOT")
-            bind = pivot.bind_pivot if isinstance(source, ast.Pivot) else pivot.bind_unpivot
-            made = bind(source, inside, env)  # type: ignore[operator]
+            if isinstance(source, ast.Pivot):
+                made = pivot.bind_pivot(source, inside, env)
+            else:
+                made = pivot.bind_unpivot(source, inside, env)
         case _:
             raise FeatureNotSupported(f"{source.__class__.__name__} in FROM is not supported")
     alias = getattr(source, "alias", None)
@@ -202,7 +204,7 @@ def bind_sample(node: plan.Plan, item: ast.Sample, env: Env) -> plan.Plan:
         raise InvalidParameter("sample percentage must be between 0 and 100", position=env.position(item))
     if seed is not None and not (isinstance(seed, Literal) and isinstance(seed.type, Integer | Float)):
         raise InvalidParameter("REPEATABLE takes a number", position=env.position(item))
-    number = None if seed is None else int(python_value(seed))  # type: ignore[arg-type, call-overload]
+    number = None if seed is None else int(python_value(seed))  # type: ignore[call-overload]
     return plan.Sample(made.value, item.is_percent, number, node)
 
 
