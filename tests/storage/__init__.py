@@ -1,0 +1,1 @@
+"""Tests of `lake.storage`, file for file."""
