@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 
 from lake.errors import NumericOutOfRange
 from lake.exec.kernels import aggregates, interpreted
-from lake.exec.kernels.aggregates import Average, BitCombination, Count, Moments, PickedRows, SumDouble, SumInteger, extreme
+from lake.exec.kernels.aggregates import (
+    Average,
+    BitCombination,
+    Count,
+    Moments,
+    PickedRows,
+    SumDouble,
+    SumInteger,
+    extreme,
+)
 from tests.exec.test_kernels_groups import VALUES, canonical
 from tests.exec.test_kernels_order import ordering
 
@@ -188,7 +197,8 @@ def test_regressions() -> None:
     """y = 2x + 1 without error; NULL rows do not count; one point has no slope."""
     y, x, groups = pa.array([3.0, 5.0, None, 7.0, 4.0]), pa.array([1.0, 2.0, 9.0, 3.0, 1.0]), np.array([0, 0, 0, 0, 1])
     expected = {"corr": [1.0, None], "regr_slope": [2.0, None], "regr_intercept": [1.0, None], "regr_count": [3, 1],
-                "regr_r2": [1.0, None], "covar_pop": [4 / 3, 0.0], "covar_samp": [2.0, None], "regr_avgy": [5.0, 4.0]}  # fmt: skip
+                "regr_r2": [1.0, None],
+                "covar_pop": [4 / 3, 0.0], "covar_samp": [2.0, None], "regr_avgy": [5.0, 4.0]}  # fmt: skip
     for name, values in expected.items():
         state = Moments.of(name)
         state.update(groups, 2, [y, x])

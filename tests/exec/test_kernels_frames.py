@@ -121,7 +121,7 @@ def test_specials_come_and_go(given_frames, data: st.DataObject) -> None:
     rows, pieces, valid = given_frames
     special = st.sampled_from([1.0, math.inf, -math.inf, math.nan])
     doubles = np.array(data.draw(st.lists(special, min_size=rows, max_size=rows)), np.float64)
-    expected = [float(sum(doubles[index] for index in members(pieces, row, valid))) for row in range(rows)]
+    expected = [sum(float(doubles[index]) for index in members(pieces, row, valid)) for row in range(rows)]
     np.testing.assert_equal(frames.frame_sum_doubles(doubles, pieces, valid), np.array(expected, np.float64))
 
 

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lake.exec.kernels import interpreted, tables
-from lake.exec.kernels.groups import GroupTable, radix_partition
+from lake.exec.kernels.groups import GroupTable
 from lake.exec.kernels.hashing import hash_columns
+from lake.exec.kernels.partition import deal_rows
 from lake.exec.kernels.views import ALL_VALID
 
 INT64 = st.one_of(st.integers(-(1 << 63), (1 << 63) - 1), st.integers(-3, 3))
@@ -65,9 +66,10 @@ def test_numbers_follow_first_appearance(given_batches) -> None:
         assert table.find(keys).tolist() == expected
     assert table.count == len(numbers)
     if parts:
-        rows = list(zip(*(key.to_pylist() for key in table.keys()), strict=True))
+        found = table.keys()
+        rows = list(zip(*(key.to_pylist() for key in found), strict=True))
         assert [tuple(map(canonical, row)) for row in rows] == list(numbers)
-        assert [key.type for key in table.keys()] == [
+        assert [key.type for key in found] == [
             type.value_type if pa.types.is_dictionary(type) else type for type in types
         ]
 
@@ -142,7 +144,7 @@ def test_far_dense_ranges_widen_both_ways() -> None:
 def test_partitions_keep_order() -> None:
     """A partition holds its rows in their order."""
     hashes = hash_columns([pa.array(range(1000))])
-    order, offsets = radix_partition(hashes, 4)
+    order, offsets = deal_rows(hashes, 4)
     assert sorted(order.tolist()) == list(range(1000)) and offsets[-1] == 1000
     for part in range(16):
         rows = order[offsets[part] : offsets[part + 1]]

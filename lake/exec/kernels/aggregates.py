@@ -22,8 +22,18 @@ from lake.exec.kernels import decimals, kernel, rehearsal
 from lake.exec.kernels.hashing import load_word
 from lake.exec.kernels.order import Direction, doubles_of, fields_of, ordered_words, sort_fields, swap_bytes
 from lake.exec.kernels.views import (
-    ALL_VALID, Ints, concat, is_fixed, is_text, is_wide, mask_of, plain, text_of, to_array, values_of,
-)  # fmt: skip
+    ALL_VALID,
+    Ints,
+    concat,
+    is_fixed,
+    is_text,
+    is_wide,
+    mask_of,
+    plain,
+    text_of,
+    to_array,
+    values_of,
+)
 
 INT64_MAX: Final = (1 << 63) - 1
 PENDING_ROWS: Final = 1 << 18
@@ -432,7 +442,10 @@ def text_comes_first(offsets: Any, characters: Any, row: Any, other: Any) -> Any
 
 @kernel
 def pick_texts(groups: Any, offsets: Any, characters: Any, valid: Any, greatest: Any, picked: Any) -> None:
-    """The row of each group's first (last, when ``greatest``) text in byte order: picked int64[groups] in/out, -1 for none."""
+    """The row of each group's first (last, when ``greatest``) text in byte order.
+
+    groups  int64[rows]  in    picked  int64[groups]  in/out  row, -1 where none so far
+    """
     has_nulls = valid.size > 0
     for row in range(groups.size):
         if has_nulls and valid[row] == 0:
@@ -649,6 +662,12 @@ def _is_null(values: Ints, states: Ints) -> Ints:
     return np.isnan(values) & ~np.isnan(states).any(axis=1)
 
 
+def _determination(s: Ints) -> Ints:
+    """regr_r2: 1 where y is constant, NULL where x is."""
+    of_constant = np.where(s[:, XX] == 0, np.nan, 1.0)
+    return np.where(s[:, YY] == 0, of_constant, s[:, XY] ** 2 / (s[:, XX] * s[:, YY]))
+
+
 MOMENTS: Final[dict[str, tuple[Formula, int]]] = {
     "var_pop": (lambda s: s[:, XX] / s[:, N], 1),
     "var_samp": (lambda s: s[:, XX] / (s[:, N] - 1), 2),
@@ -665,7 +684,7 @@ MOMENTS: Final[dict[str, tuple[Formula, int]]] = {
     "regr_sxy": (lambda s: s[:, XY], 1),
     "regr_slope": (lambda s: s[:, XY] / s[:, XX], 1),
     "regr_intercept": (lambda s: s[:, MEAN_Y] - s[:, XY] / s[:, XX] * s[:, MEAN_X], 1),
-    "regr_r2": (lambda s: np.where(s[:, YY] == 0, np.where(s[:, XX] == 0, np.nan, 1.0), s[:, XY] ** 2 / (s[:, XX] * s[:, YY])), 1),
+    "regr_r2": (_determination, 1),
 }  # fmt: skip
 """Formulas over moments by SQL name, and the rows they need."""
 

@@ -14,7 +14,7 @@ Answers that are rows are int64[rows], -1 where there is none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -49,12 +49,14 @@ def dense_ranks(partition_start: Ints, peer_start: Ints) -> Ints:
 
 def percent_ranks(partition_start: Ints, partition_end: Ints, peer_start: Ints) -> Ints:
     """percent_rank(): rows before the peers, of all rows but one; 0 in a partition of one row."""
-    return (peer_start - partition_start) / np.maximum(partition_end - partition_start - 1, 1)
+    shares: Ints = (peer_start - partition_start) / np.maximum(partition_end - partition_start - 1, 1)
+    return shares
 
 
 def cume_dists(partition_start: Ints, partition_end: Ints, peer_end: Ints) -> Ints:
     """cume_dist(): rows up to the last peer, of all rows."""
-    return (peer_end - partition_start) / (partition_end - partition_start)
+    shares: Ints = (peer_end - partition_start) / (partition_end - partition_start)
+    return shares
 
 
 def ntiles(partition_start: Ints, partition_end: Ints, buckets: Ints | int) -> Ints:
@@ -182,7 +184,9 @@ def slide_double(bits: Any, sign: Any, base: Any, limbs: Any, specials: Any) -> 
 
 
 @kernel
-def slide_sums(bits: Any, valid: Any, starts: Any, ends: Any, base: Any, limbs: Any, specials: Any, flags: Any, out: Any) -> None:
+def slide_sums(
+    bits: Any, valid: Any, starts: Any, ends: Any, base: Any, limbs: Any, specials: Any, flags: Any, out: Any
+) -> None:
     """The exact sum of each frame of doubles, rounded once.
 
     bits   int64[rows]  in       starts, ends  int64[pieces, rows]  in    valid  uint8[rows] or empty  in

@@ -26,9 +26,21 @@ from lake.exec.kernels import kernel, rehearsal
 from lake.exec.kernels.hashing import spelled, words_of
 from lake.exec.kernels.tables import RowTable, TextTable, WordTable, bounds
 from lake.exec.kernels.views import (
-    ALL_VALID, AnyArray, Ints, codes_of, concat, is_fixed, is_text, is_wide, mask_of, single, text_array, text_of,
-    to_array, values_of,
-)  # fmt: skip
+    ALL_VALID,
+    AnyArray,
+    Ints,
+    codes_of,
+    concat,
+    is_fixed,
+    is_text,
+    is_wide,
+    mask_of,
+    single,
+    text_array,
+    text_of,
+    to_array,
+    values_of,
+)
 
 PACKED_BITS_MAX: Final = 62
 NULL_SLOT: Final = 0  # in packed words NULL is 0 and a value is its distance from the least one, plus 1
@@ -140,7 +152,7 @@ class NestedKey:
     @property
     def nbytes(self) -> int:
         """Bytes of memory that the key's table takes."""
-        return self._texts.nbytes + sum(piece.nbytes for piece in self._pieces)
+        return self._texts.nbytes + sum(int(piece.nbytes) for piece in self._pieces)
 
     def insert(self, array: pa.Array) -> Ints:
         """int64[rows]: a word for each row."""
@@ -167,7 +179,7 @@ KeyColumn = NumberKey | TextKey | WideKey | NestedKey
 
 def key_column(type: pa.DataType) -> KeyColumn:
     """What turns a column of ``type`` into words."""
-    if is_text(type) or pa.types.is_dictionary(type) and is_text(type.value_type):
+    if is_text(type) or (pa.types.is_dictionary(type) and is_text(type.value_type)):
         return TextKey(type)
     if is_wide(type):
         return WideKey(type)
@@ -400,44 +412,6 @@ def _is_same_memory(left: pa.Array, right: pa.Array) -> bool:
     return addresses[0] == addresses[1]
 
 
-# --- partitions ------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def count_partitions(hashes: Any, bits: Any, counts: Any) -> None:
-    """Counts rows by the highest ``bits`` of uint64[rows] hashes into int64[2**bits] counts, which begin as zeros."""
-    shift = np.uint64(64 - bits)
-    for row in range(hashes.size):
-        counts[hashes[row] >> shift] += 1
-
-
-@kernel
-def scatter_rows(hashes: Any, bits: Any, places: Any, order: Any) -> None:
-    """Writes row numbers partition by partition.
-
-    hashes  uint64[rows]  in    places  int64[2**bits]  in/out  where each partition goes on    order  int64[rows]  out
-    """
-    shift = np.uint64(64 - bits)
-    for row in range(hashes.size):
-        part = hashes[row] >> shift
-        order[places[part]] = row
-        places[part] += 1
-
-
-def radix_partition(hashes: Ints, bits: int) -> tuple[Ints, Ints]:
-    """Rows by the highest ``bits`` (1 to 16) of their hashes, in their order within each partition.
-
-    order    int64[rows]         row numbers, partition by partition
-    offsets  int64[2**bits + 1]  partition ``p`` is ``order[offsets[p]:offsets[p + 1]]``
-    """
-    offsets = np.zeros((1 << bits) + 1, np.int64)
-    count_partitions(hashes, bits, offsets[1:])
-    np.cumsum(offsets, out=offsets)
-    order = np.empty(len(hashes), np.int64)
-    scatter_rows(hashes, bits, offsets[:-1].copy(), order)
-    return order, offsets
-
-
 @rehearsal
 def _rehearse() -> None:
     table, text = GroupTable(), pa.array(["a", None])
@@ -446,4 +420,3 @@ def _rehearse() -> None:
         table.insert(keys)
         table.find(keys)
     table.keys()
-    radix_partition(np.zeros(1, np.uint64), 1)

@@ -14,8 +14,17 @@ import pyarrow as pa
 
 from lake.exec.kernels import kernel
 from lake.exec.kernels.views import (
-    AnyArray, Ints, codes_of, is_fixed, is_text, is_wide, mask_of, single, text_of, values_of,
-)  # fmt: skip
+    AnyArray,
+    Ints,
+    codes_of,
+    is_fixed,
+    is_text,
+    is_wide,
+    mask_of,
+    single,
+    text_of,
+    values_of,
+)
 
 MIX: Final = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio, odd
 MIX2: Final = np.uint64(0xD6E8FEB86659FD93)  # degski's multiplier: odd, good avalanche between shifts by 32

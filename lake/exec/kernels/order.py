@@ -25,8 +25,17 @@ from lake.exec.kernels.groups import key_column
 from lake.exec.kernels.hashing import load_word, same_bytes
 from lake.exec.kernels.tables import TextTable, bounds
 from lake.exec.kernels.views import (
-    ALL_VALID, AnyArray, Ints, codes_of, is_text, is_wide, mask_of, single, text_of, values_of,
-)  # fmt: skip
+    ALL_VALID,
+    AnyArray,
+    Ints,
+    codes_of,
+    is_text,
+    is_wide,
+    mask_of,
+    single,
+    text_of,
+    values_of,
+)
 
 PARALLEL_ROWS_MIN: Final = 1 << 18
 """Below this many rows a second thread costs more than it brings."""
@@ -178,7 +187,7 @@ def _nested_key(value: Any) -> Any:
 
 
 def _fields(words: Ints, valid: Ints, direction: Direction, *, is_first: bool) -> list[Field]:
-    """A field over signed words; NULL has a slot of its own in the first field of a key, or a field where there is no room."""
+    """Fields over signed words; NULL has a slot in the first field of a key, or where there is no room, a field."""
     low, high = bounds(words, valid)
     span = max(high - low, 0)
     has_slot = valid.size > 0 and is_first

@@ -236,7 +236,7 @@ class WordTable:
             return False
         least, most = bounds(words, valid)
         low, high = self._low, self._low + self._dense.size - 1
-        if least > most or low <= least and most <= high:
+        if least > most or (low <= least and most <= high):
             return True
         if self._dense.size == 0:
             low, high = least, most

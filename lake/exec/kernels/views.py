@@ -63,6 +63,8 @@ def single(array: AnyArray) -> pa.Array:
         if array.num_chunks == 1:
             return array.chunk(0)
         if pa.types.is_dictionary(array.type):
+            if any(chunk.dictionary.null_count for chunk in array.chunks):
+                return pa.concat_arrays([plain(chunk) for chunk in array.chunks])
             array = array.unify_dictionaries()
         combined = array.combine_chunks()
         return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
@@ -89,12 +91,12 @@ def is_text(type: pa.DataType) -> bool:
 
 def is_wide(type: pa.DataType) -> bool:
     """Whether values are sixteen bytes: decimal128 and intervals."""
-    return pa.types.is_decimal128(type) or pa.types.is_interval(type)
+    return bool(pa.types.is_decimal128(type) or pa.types.is_interval(type))
 
 
 def is_fixed(type: pa.DataType) -> bool:
     """Whether ``values_of`` takes the type and answers one number for each row."""
-    return type.id in _NUMPY or pa.types.is_boolean(type)
+    return type.id in _NUMPY or bool(pa.types.is_boolean(type))
 
 
 def values_of(array: pa.Array) -> Ints:
