@@ -215,6 +215,19 @@ class ExprBuild(BaseBuild):
         """``a: 1``."""
         return name, value
 
+    def map_literal(self, entries: tuple[tuple[ast.Expr, ast.Expr], ...] | None) -> ast.Expr:
+        """``MAP {a: 1, b: 2}``, which is ``map([a, b], [1, 2])``."""
+        lists = (tuple(part) for part in (zip(*entries, strict=True) if entries else ((), ())))
+        return ast.Call(ast.Name(("map",)), tuple(ast.Argument(ast.ListLiteral(items)) for items in lists))
+
+    def map_entries(self, *entries: tuple[ast.Expr, ast.Expr]) -> tuple[tuple[ast.Expr, ast.Expr], ...]:
+        """The entries of a map."""
+        return entries
+
+    def map_entry(self, key: ast.Expr, value: ast.Expr) -> tuple[ast.Expr, ast.Expr]:
+        """``a: 1``."""
+        return key, value
+
     # --- types ---
 
     def type_name(self, plain: ast.TypeName) -> ast.TypeName:

@@ -72,13 +72,9 @@ class CallBuild(BaseBuild):
         """``position(a, b)``."""
         return self.call(ast.Name(("position",)), arguments)
 
-    def exists_call(self, arguments: Arguments) -> ast.Expr:
-        """``exists(l, x -> x > 1)``, the function on lists."""
-        return self.call(ast.Name(("exists",)), arguments)
-
-    def array_call(self, arguments: Arguments) -> ast.Expr:
-        """``array(a, b)``, the function."""
-        return self.call(ast.Name(("array",)), arguments)
+    def word_call(self, word: str, arguments: Arguments) -> ast.Expr:
+        """``exists(l, x -> x > 1)``, ``array(a, b)``: functions that are named as keywords."""
+        return self.call(ast.Name((word,)), arguments)
 
     def special_call(self, word: str, precision: int | None = None) -> ast.Expr:
         """``CURRENT_DATE`` and the like, which are calls without parentheses."""
