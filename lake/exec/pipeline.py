@@ -181,7 +181,7 @@ def _consume(worker: Worker, dealer: Dealer, shelf: Shelf) -> Iterator[pa.Record
     """Hands out the shelf's batches in order; where there are none the calling thread runs morsels itself."""
     while True:
         yield from shelf.ready()
-        taken = None if worker.is_done() else dealer.take()
+        taken = None if worker.is_done() or shelf.is_full() else dealer.take()
         if taken is None:
             if not shelf.wait():
                 return
@@ -395,6 +395,10 @@ class Shelf:
         """Whether the consumer has had all batches before this morsel's, and those kept of it."""
         with self._changed:
             return number == self._next and not self._batches.get(number)
+
+    def is_full(self) -> bool:
+        """Whether so much is kept that the consumer should wait for the worker that has the next morsel."""
+        return self._kept >= AHEAD_BATCHES
 
     def put(self, number: int, batch: pa.RecordBatch) -> None:
         """A worker's batch; waits while too many are kept, unless the consumer waits for this very morsel."""
