@@ -1,0 +1,166 @@
+"""Parts of a plan that stand in several places are computed once; definitions that are read once are put in place.
+
+    Join: value#4 = max#9                            Materialize: shared
+    ├─ Aggregate: lineitem by supplier               ├─ Aggregate: lineitem by supplier
+    └─ Aggregate: max                                └─ Join: value#4 = max#9
+       └─ Aggregate: lineitem by supplier               ├─ CteScan: shared
+                                                        └─ Aggregate: max
+                                                           └─ CteScan: shared
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Final
+
+from lake.sql import plan as plans
+from lake.sql.bound import Column
+from lake.sql.catalog import Table
+from lake.sql.optimizer.copies import copy_plan
+from lake.sql.optimizer.expressions import is_volatile
+from lake.sql.optimizer.planning import Planning
+from lake.sql.optimizer.statistics import rows_of
+from lake.sql.plan import (
+    Aggregate,
+    CteScan,
+    Distinct,
+    Filter,
+    Join,
+    Materialize,
+    Plan,
+    Project,
+    Recursion,
+    Sample,
+    Scan,
+    Values,
+)
+from lake.sql.registry import Function
+
+WORTH: Final = 2.0
+"""How many times fewer rows a shared part must have than its tables: keeping rows costs about as much as a scan."""
+
+
+# --- definitions in place --------------------------------------------------------------------------------------------
+
+
+def inline_definitions(plan: Plan, planning: Planning) -> Plan:
+    """``plan`` with a common table expression in place where it is read once, or is a plain table."""
+    match plan:
+        case Materialize(cte=cte, definition=definition, input=source):
+            source = inline_definitions(source, planning)
+            definition = inline_definitions(definition, planning)
+            uses = list(_uses(source, cte, in_round=False))
+            if not uses:
+                return source
+            if len(uses) == 1 and not uses[0]:
+                return plans.rewrite(source, lambda node: _in_place(node, cte, definition))
+            if _is_plain(definition):
+                return plans.rewrite(source, lambda node: _copied(node, cte, definition, planning))
+            return replace(plan, definition=definition, input=source)
+        case _:
+            return plans.with_inputs(plan, lambda child: inline_definitions(child, planning))
+
+
+def _uses(plan: Plan, cte: int, *, in_round: bool) -> Iterator[bool]:
+    """For each scan of ``cte``, whether it is run again in every round of a recursion."""
+    if isinstance(plan, CteScan) and plan.cte == cte:
+        yield in_round
+    for child in plan.inputs:
+        again = in_round or (isinstance(plan, Recursion) and child is plan.step)
+        yield from _uses(child, cte, in_round=again)
+
+
+def _in_place(node: Plan, cte: int, definition: Plan) -> Plan:
+    if isinstance(node, CteScan) and node.cte == cte:
+        return Project(node.outputs, definition.columns, definition)
+    return node
+
+
+def _copied(node: Plan, cte: int, definition: Plan, planning: Planning) -> Plan:
+    if isinstance(node, CteScan) and node.cte == cte:
+        copy, _ = copy_plan(definition, planning)
+        return Project(node.outputs, copy.columns, copy)
+    return node
+
+
+def _is_plain(plan: Plan) -> bool:
+    """Whether reading ``plan`` twice costs no more than keeping its rows."""
+    while isinstance(plan, Filter | Project):
+        if any(is_volatile(expr) for expr in plans.expressions_of(plan)):
+            return False
+        plan = plan.input
+    return isinstance(plan, Scan | CteScan) or (isinstance(plan, Values) and len(plan.rows) <= 1)
+
+
+# --- equal parts -----------------------------------------------------------------------------------------------------
+
+
+def share_common(plan: Plan, planning: Planning) -> Plan:
+    """``plan`` with parts that are equal but for column ids computed once."""
+    tables = [id(node.table) for node in plans.walk(plan) if isinstance(node, Scan)]
+    if len(tables) == len(set(tables)):
+        return plan
+    found: dict[Any, list[tuple[Plan, dict[int, int]]]] = {}
+    for node in plans.walk(plan):
+        if isinstance(node, Join | Aggregate | Distinct) and _may_share(node):
+            numbers: dict[int, int] = {}
+            found.setdefault(_shape(node, numbers), []).append((node, numbers))
+    groups = [group for group in found.values() if len(group) > 1 and _is_worth_it(group[0][0], planning)]
+    groups.sort(key=lambda group: -sum(1 for _ in plans.walk(group[0][0])))
+    for group in groups:
+        present = {id(node) for node in plans.walk(plan)}
+        group = [item for item in group if id(item[0]) in present]
+        if len(group) > 1:
+            plan = _shared(plan, group, planning)
+    return plan
+
+
+def _may_share(plan: Plan) -> bool:
+    """Whether ``plan`` stands for itself and answers the same each time."""
+    for node in plans.walk(plan):
+        if isinstance(node, CteScan | Recursion | Materialize | Sample):
+            return False
+        if any(is_volatile(expr) for expr in plans.expressions_of(node)):
+            return False
+    return True
+
+
+def _is_worth_it(plan: Plan, planning: Planning) -> bool:
+    scanned = sum(rows_of(node, planning) for node in plans.walk(plan) if isinstance(node, Scan))
+    return rows_of(plan, planning) * WORTH <= scanned
+
+
+def _shared(plan: Plan, group: list[tuple[Plan, dict[int, int]]], planning: Planning) -> Plan:
+    """``plan`` with the nodes of ``group`` as scans of one definition."""
+    first, first_numbers = group[0]
+    definition, copies = copy_plan(first, planning)
+    cte = next(planning.ctes)
+    by_number = {number: id for id, number in first_numbers.items()}
+    scans: dict[int, Plan] = {}
+    for node, numbers in group:
+        own = {by_number[number]: id for id, number in numbers.items()}
+        columns = {column.id: column for column in node.columns}
+        outputs = tuple(columns[own[column.id]] for column in first.columns)
+        scans[id(node)] = CteScan(cte, "shared", outputs)
+
+    def exchange(node: Plan) -> Plan:
+        return scans[id(node)] if id(node) in scans else plans.with_inputs(node, exchange)
+
+    assert {column.id for column in definition.columns} == {copies[column.id].id for column in first.columns}
+    return Materialize(cte, "shared", definition, exchange(plan))
+
+
+def _shape(value: Any, numbers: dict[int, int]) -> Any:
+    """``value`` as nested tuples in which columns are numbered in order of appearance, inputs of a node first."""
+    if isinstance(value, Column):
+        return ("column", numbers.setdefault(value.id, len(numbers)))
+    if isinstance(value, tuple):
+        return tuple(_shape(part, numbers) for part in value)
+    if isinstance(value, Table | Function) or not is_dataclass(value) or isinstance(value, type):
+        return id(value) if isinstance(value, Table | Function) else (type(value).__name__, value)
+    names = [item.name for item in fields(value)]
+    if isinstance(value, Plan):
+        names.sort(key=lambda name: not isinstance(getattr(value, name), Plan))
+    return (type(value).__name__, *(_shape(getattr(value, name), numbers) for name in names))
+

@@ -1,0 +1,53 @@
+"""Copies of plans under column ids of their own, for a plan that stands in two places."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from lake.sql.bound import AggregateCall, Column, Expr, Frame, FrameBound, SortKey, WindowCall
+from lake.sql.optimizer.planning import Planning, walk_deep
+from lake.sql.plan import CteScan, Materialize, Plan, Project, Recursion
+
+
+def copy_plan(plan: Plan, planning: Planning) -> tuple[Plan, dict[int, Column]]:
+    """``plan`` with a fresh id for every column it makes, and the fresh column of each old id.
+
+    Columns of an outer query stay; common table expressions defined inside get numbers of their own.
+    """
+    columns: dict[int, Column] = {}
+    ctes: dict[int, int] = {}
+    for node in walk_deep(plan):
+        for column in node.columns:
+            if column.id not in columns:
+                columns[column.id] = planning.copy(column)
+        if isinstance(node, Materialize | Recursion) and node.cte not in ctes:
+            ctes[node.cte] = next(planning.ctes)
+    return _renamed(plan, columns, ctes), columns
+
+
+def _renamed(value: Any, columns: dict[int, Column], ctes: dict[int, int]) -> Any:
+    """``value`` with columns and numbers replaced, wherever they stand."""
+    if isinstance(value, Column):
+        return columns.get(value.id, value)
+    if isinstance(value, tuple):
+        parts = tuple(_renamed(part, columns, ctes) for part in value)
+        return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts
+    if not isinstance(value, Expr | Plan | SortKey | AggregateCall | WindowCall | Frame | FrameBound):
+        return value
+    changed: dict[str, Any] = {}
+    for item in fields(value):
+        before = getattr(value, item.name)
+        after = _renamed(before, columns, ctes)
+        if after is not before:
+            changed[item.name] = after
+    if isinstance(value, CteScan | Materialize | Recursion) and value.cte in ctes:
+        changed["cte"] = ctes[value.cte]
+    return replace(value, **changed) if changed else value
+
+
+def aligned(plan: Plan, columns: tuple[Column, ...]) -> Plan:
+    """``plan`` answering ``columns`` (all of which it makes) and no others, in this order."""
+    if tuple(column.id for column in plan.columns) == tuple(column.id for column in columns):
+        return plan
+    return Project(columns, columns, plan)

@@ -1,0 +1,49 @@
+"""What is thought of a node's rows and of its columns' values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnEstimate:
+    """What is thought of a column's values; None where nothing is. ``min`` and ``max`` are physical values."""
+
+    distinct: float | None = None
+    null_fraction: float = 0.0
+    min: object | None = None
+    max: object | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Rows of a node, and its columns by id."""
+
+    rows: float
+    columns: Mapping[int, ColumnEstimate]
+
+    def distinct(self, column: int) -> float:
+        """Distinct values of a column: at least one, at most one for each row."""
+        found = self.columns.get(column)
+        known = None if found is None else found.distinct
+        return max(1.0, min(self.rows if known is None else known, self.rows))
+
+    def knows(self, column: int) -> bool:
+        """Whether the number of distinct values is more than a guess."""
+        found = self.columns.get(column)
+        return found is not None and found.distinct is not None
+
+    def scaled(self, fraction: float) -> Estimate:
+        """The estimate of ``fraction`` of the rows, taken without regard to values."""
+        rows = max(self.rows * fraction, 0.0)
+        return Estimate(rows, {id: thinned(column, self.rows, rows) for id, column in self.columns.items()})
+
+
+def thinned(column: ColumnEstimate, before: float, after: float) -> ColumnEstimate:
+    """A column of which ``after`` of ``before`` rows are left: a value goes when all of its rows go."""
+    if column.distinct is None or after >= before or before <= 0:
+        return column
+    repeats = max(before / max(column.distinct, 1.0), 1.0)
+    left = column.distinct * (1.0 - (1.0 - after / before) ** repeats)
+    return replace(column, distinct=max(min(left, after), 1.0))

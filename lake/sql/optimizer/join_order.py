@@ -1,0 +1,443 @@
+"""In which order a tree of joins is computed: every connected order up to a size, a greedy one beyond.
+
+    Join: inner                                     Join: inner
+    ├─ Join: inner                                  ├─ Scan: lineitem      6,001,215 rows
+    │  ├─ Scan: lineitem      6,001,215 rows        └─ Join: inner
+    │  └─ Scan: orders        1,500,000 rows           ├─ Scan: orders     1,500,000 rows
+    └─ Scan: customer, c_mktsegment#3 = ..  30,000     └─ Scan: customer, c_mktsegment#3 = ..  30,000
+
+A *region* is a tree of inner joins and filters, and of joins that keep what they are for each left row (SEMI, ANTI, LEFT,
+MARK, SINGLE): such a join may be made before or after any inner join, once the relations its condition names are together,
+so its right side is a relation that can only be attached. Everything else is a relation, ordered within itself.
+Source: Moerkotte and Neumann, "Analysis of Two Existing and One New Dynamic Programming Algorithm for the Generation of
+Optimal Bushy Join Trees without Cross Products", VLDB 2006 (DPccp).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from lake.sql import bound, plan as plans
+from lake.sql.bound import Column, Compare, Expr
+from lake.sql.optimizer import cost
+from lake.sql.optimizer.copies import aligned
+from lake.sql.optimizer.enumeration import connected_pairs, members
+from lake.sql.optimizer.estimates import Estimate
+from lake.sql.optimizer.expressions import columns_in, equality, is_volatile
+from lake.sql.optimizer.planning import Planning
+from lake.sql.optimizer.selectivity import selectivity
+from lake.sql.optimizer.statistics import estimate, estimate_join, key_fraction, note_cte
+from lake.sql.plan import Filter, Join, JoinKind, Materialize, Plan, Project
+
+ATTACHED = frozenset((JoinKind.SEMI, JoinKind.ANTI, JoinKind.LEFT, JoinKind.MARK, JoinKind.SINGLE))
+
+
+def order_joins(plan: Plan, planning: Planning) -> Plan:
+    """``plan`` with each region of joins in the order thought cheapest."""
+    match plan:
+        case Materialize(definition=definition, input=source):
+            ordered = order_joins(definition, planning)
+            note_cte(plan.cte, ordered, planning)
+            return replace(plan, definition=ordered, input=order_joins(source, planning))
+        case Join(kind=kind) if kind is JoinKind.INNER or kind in ATTACHED:
+            return _order_region(plan, planning)
+        case Filter(input=Join(kind=kind)) if kind is JoinKind.INNER or kind in ATTACHED:
+            return _order_region(plan, planning)
+        case _:
+            return plans.with_inputs(plan, lambda child: order_joins(child, planning))
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A condition of the region and the relations it names, as bits."""
+
+    expr: Expr
+    names: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """The join that attaches a relation: allowed on any left side that holds the relations of ``needs``."""
+
+    join: Join
+    needs: int
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """Columns of several relations that are all equal; ``columns`` holds one for each relation."""
+
+    columns: dict[int, Column]
+
+
+@dataclass(slots=True)
+class Region:
+    """Relations, conditions and attachments taken from a tree of joins.
+
+    relations     plans, by number; a set of them is an int of bits
+    attachments   by the number of the relation attached
+    """
+
+    planning: Planning
+    relations: list[Plan] = field(default_factory=list)
+    estimates: list[Estimate] = field(default_factory=list)
+    conditions: list[Expr] = field(default_factory=list)
+    attachments: dict[int, Attachment] = field(default_factory=dict)
+    predicates: list[Predicate] = field(default_factory=list)
+    equalities: list[Equality] = field(default_factory=list)
+    owner: dict[int, int] = field(default_factory=dict)
+    known: dict[int, float] = field(default_factory=dict)
+    fractions: list[float] = field(default_factory=list)
+    corrections: list[tuple[int, float]] = field(default_factory=list)
+
+    def bits_of(self, expr: Expr | tuple[Expr, ...]) -> int:
+        """The relations whose columns ``expr`` uses."""
+        found = 0
+        for id in bound.columns_of(expr):
+            if id in self.owner:
+                found |= 1 << self.owner[id]
+        return found
+
+    def rows(self, set: int) -> float:
+        """Rows of the relations of ``set`` joined, in whatever order."""
+        found = self.known.get(set)
+        if found is None:
+            found = self.known[set] = self._rows(set)
+        return found
+
+    def _rows(self, set: int) -> float:
+        rows = 1.0
+        inner = 0
+        for number in members(set):
+            if number not in self.attachments:
+                rows *= self.estimates[number].rows
+                inner |= 1 << number
+        for equal in self.equalities:
+            distinct = sorted(self.estimates[n].distinct(column.id) for n, column in equal.columns.items() if inner >> n & 1)
+            for count in distinct[1:]:
+                rows /= count
+        for predicate, fraction in zip(self.predicates, self.fractions, strict=True):
+            if predicate.names & ~set == 0:
+                rows *= fraction
+        for pair, correction in self.corrections:
+            if pair & ~set == 0:
+                rows *= correction
+        for number in members(set & ~inner):
+            rows *= self.attachments[number].factor
+        return rows
+
+
+# --- from a tree to a region -----------------------------------------------------------------------------------------
+
+
+def _order_region(plan: Plan, planning: Planning) -> Plan:
+    region = Region(planning)
+    _collect(plan, region)
+    _classify(region)
+    ordered = _Search(region).best()
+    unplaced = tuple(item for item in region.conditions if not region.bits_of(item))
+    if unplaced:
+        ordered = Filter(unplaced, ordered)
+    return aligned(ordered, plan.columns) if _needs_columns(plan, ordered) else ordered
+
+
+def _needs_columns(before: Plan, after: Plan) -> bool:
+    """Whether the new tree lacks a column that the old one answered under the same set."""
+    return not columns_in(before.columns) >= columns_in(after.columns)
+
+
+def _collect(plan: Plan, region: Region) -> int:
+    """Adds the relations and conditions of ``plan``; answers the relations as bits."""
+    match plan:
+        case Join(kind=JoinKind.INNER, left=left, right=right, conditions=conditions):
+            found = _collect(left, region) | _collect(right, region)
+            region.conditions.extend(conditions)
+            return found
+        case Filter(conjuncts=conjuncts, input=Join() | Filter() as source) if not any(map(is_volatile, conjuncts)):
+            found = _collect(source, region)
+            region.conditions.extend(conjuncts)
+            return found
+        case Project(outputs=outputs, exprs=exprs, input=Join() | Filter() as source) if outputs == exprs:
+            return _collect(source, region)
+        case Join(kind=kind) if kind in ATTACHED:
+            return _collect_attached(plan, region)
+        case _:
+            return _add_relation(order_joins(plan, region.planning), region)
+
+
+def _add_relation(plan: Plan, region: Region) -> int:
+    number = len(region.relations)
+    region.relations.append(plan)
+    region.estimates.append(estimate(plan, region.planning))
+    for column in plan.columns:
+        region.owner[column.id] = number
+    return 1 << number
+
+
+def _collect_attached(plan: Join, region: Region) -> int:
+    left = _collect(plan.left, region)
+    first = len(region.relations)
+    right = order_joins(plan.right, region.planning)
+    _add_relation(right, region)
+    needs = region.bits_of(plan.conditions) & ~(1 << first)
+    if plan.mark is not None:
+        region.owner[plan.mark.id] = first
+    if plan.kind is JoinKind.SINGLE or not needs:
+        needs = left
+    joined = estimate_join(replace(plan, right=right), estimate(plan.left, region.planning), region.estimates[first])
+    before = max(estimate(plan.left, region.planning).rows, 1e-9)
+    region.attachments[first] = Attachment(plan, needs, joined.rows / before)
+    return left | 1 << first
+
+
+def _classify(region: Region) -> None:
+    """Sorts conditions into classes of equal columns and other predicates, and measures the latter."""
+    classes: dict[int, dict[int, Column]] = {}
+    for condition in dict.fromkeys(region.conditions):
+        names = region.bits_of(condition)
+        match equality(condition):
+            case (Column() as one, Column() as two) if _is_between_relations(one, two, region):
+                joined = {**classes.get(one.id, {one.id: one}), **classes.get(two.id, {two.id: two})}
+                for id in joined:
+                    classes[id] = joined
+            case _ if names:
+                region.predicates.append(Predicate(condition, names))
+    seen: set[int] = set()
+    for columns in classes.values():
+        if id(columns) not in seen:
+            seen.add(id(columns))
+            _add_class(columns, region)
+    for predicate in region.predicates:
+        found = _merged_estimate(predicate.names, region)
+        region.fractions.append(selectivity(predicate.expr, found))
+    _correct_for_composite_keys(region)
+
+
+def _is_between_relations(one: Column, two: Column, region: Region) -> bool:
+    first, second = region.owner.get(one.id), region.owner.get(two.id)
+    if first is None or second is None or first == second:
+        return False
+    return first not in region.attachments and second not in region.attachments
+
+
+def _add_class(columns: dict[int, Column], region: Region) -> None:
+    """A class of equal columns: one for each relation joins relations, a second one of a relation is tested within it."""
+    by_relation: dict[int, Column] = {}
+    for column in columns.values():
+        number = region.owner[column.id]
+        if number in by_relation:
+            region.predicates.append(Predicate(Compare.of("=", by_relation[number], column), 1 << number))
+        else:
+            by_relation[number] = column
+    region.equalities.append(Equality(by_relation))
+
+
+def _merged_estimate(names: int, region: Region) -> Estimate:
+    rows = 1.0
+    columns = {}
+    for number in members(names):
+        found = region.estimates[number]
+        rows = max(rows, found.rows)
+        columns.update(found.columns)
+    return Estimate(rows, columns)
+
+
+def _correct_for_composite_keys(region: Region) -> None:
+    """Two relations equal in several columns: together they have fewer values than each by itself suggests."""
+    shared: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for equal in region.equalities:
+        numbers = sorted(equal.columns)
+        for index, one in enumerate(numbers):
+            for two in numbers[index + 1 :]:
+                shared.setdefault((one, two), []).append((equal.columns[one].id, equal.columns[two].id))
+    for (one, two), keys in shared.items():
+        if len(keys) > 1:
+            left, right = region.estimates[one], region.estimates[two]
+            single = 1.0
+            for key in keys:
+                single *= key_fraction([key], left, right)
+            together = key_fraction(keys, left, right)
+            if together > single:
+                region.corrections.append((1 << one | 1 << two, together / single))
+
+
+# --- the search ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """The cheapest way found to join a set: from two smaller sets, the right one built; a relation has none."""
+
+    cost: float
+    left: int
+    right: int
+
+
+class _Search:
+    """The cheapest tree over a region's relations."""
+
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        self.count = len(region.relations)
+        self.table: dict[int, _Entry] = {}
+        self.neighbours = self._graph()
+
+    def best(self) -> Plan:
+        """The plan of all relations."""
+        for number in range(self.count):
+            self.table[1 << number] = _Entry(0.0, 0, 0)
+        whole = (1 << self.count) - 1
+        pairs = connected_pairs(self.neighbours) if whole else []
+        if pairs is not None:
+            for one, two in pairs:
+                self._consider(one, two)
+        if whole not in self.table:
+            self._join_greedily(whole)
+        return self._build(whole)
+
+    def _graph(self) -> list[int]:
+        """For each relation the relations some condition joins it to."""
+        found = [0] * self.count
+        region = self.region
+
+        def connect(set: int) -> None:
+            for number in members(set):
+                found[number] |= set & ~(1 << number)
+
+        for equal in region.equalities:
+            connect(sum(1 << number for number in equal.columns))
+        for predicate in region.predicates:
+            connect(predicate.names)
+        for number, attachment in region.attachments.items():
+            for other in members(attachment.needs):
+                connect(1 << number | 1 << other)
+        return found
+
+    def _consider(self, one: int, two: int) -> None:
+        """Enters the join of two sets, each as build side, where it may be made and is cheaper than what is known."""
+        if one not in self.table or two not in self.table:
+            return
+        for left, right in ((one, two), (two, one)):
+            found = self._cost(left, right)
+            if found is None:
+                continue
+            known = self.table.get(one | two)
+            if known is None or found < known.cost:
+                self.table[one | two] = _Entry(found, left, right)
+
+    def _cost(self, left: int, right: int) -> float | None:
+        """What joining ``left`` with ``right`` as build side costs with all below; None where it may not be made."""
+        region = self.region
+        attached = self._attached(left, right)
+        if attached is False:
+            return None
+        output = region.rows(left | right)
+        if isinstance(attached, Attachment):
+            has_keys = any(isinstance(item, Compare) and item.op in ("=", "is not distinct") for item in attached.join.conditions)
+        else:
+            has_keys = bool(self._keys(left, right)) or any(
+                isinstance(item, Compare) and item.op in ("=", "is not distinct") for item in self._between(left, right)
+            )
+        below = self.table[left].cost + self.table[right].cost
+        return below + cost.join(region.rows(left), self._own_rows(right), output, has_keys=has_keys)
+
+    def _own_rows(self, set: int) -> float:
+        number = set.bit_length() - 1
+        return self.region.estimates[number].rows if set == 1 << number else self.region.rows(set)
+
+    def _attached(self, left: int, right: int) -> Attachment | bool:
+        """The attachment that joins ``right`` to ``left``; True for an inner join, False where neither may be made."""
+        region = self.region
+        number = right.bit_length() - 1
+        if right == 1 << number and number in region.attachments:
+            attachment = region.attachments[number]
+            is_lone = left.bit_count() == 1 and left.bit_length() - 1 in region.attachments
+            return attachment if attachment.needs & ~left == 0 and not is_lone else False
+        other = left.bit_length() - 1
+        return not (left == 1 << other and other in region.attachments)
+
+    def _keys(self, left: int, right: int) -> list[Expr]:
+        """An equality for each class with columns on both sides."""
+        found: list[Expr] = []
+        for equal in self.region.equalities:
+            one = next((column for number, column in equal.columns.items() if left >> number & 1), None)
+            two = next((column for number, column in equal.columns.items() if right >> number & 1), None)
+            if one is not None and two is not None:
+                found.append(Compare.of("=", one, two))
+        return found
+
+    def _between(self, left: int, right: int) -> list[Expr]:
+        """Predicates that can be tested once both sides are together, and not before."""
+        both = left | right
+        return [
+            item.expr
+            for item in self.region.predicates
+            if item.names & ~both == 0 and item.names & ~left and item.names & ~right
+        ]
+
+    def _join_greedily(self, whole: int) -> None:
+        """Joins what is left two at a time: those that give the fewest rows first, unconnected ones last."""
+        parts = self._largest_parts(whole)
+        while len(parts) > 1:
+            best: tuple[bool, float, int, int] | None = None
+            for one, two in _pairs(parts):
+                costs = [item for item in (self._cost(one, two), self._cost(two, one)) if item is not None]
+                if not costs:
+                    continue
+                is_cross = not self._is_connected(one, two)
+                candidate = (is_cross, self.region.rows(one | two) + (min(costs) * 1e-9), one, two)
+                if best is None or candidate < best:
+                    best = candidate
+            assert best is not None, "some pair of parts can always be joined"
+            _, _, one, two = best
+            self._consider(one, two)
+            parts = [part for part in parts if part not in (one, two)] + [one | two]
+
+    def _largest_parts(self, whole: int) -> list[int]:
+        """Disjoint sets that are joined already, largest first, and what is left over as single relations."""
+        parts: list[int] = []
+        taken = 0
+        for set in sorted(self.table, key=lambda item: -item.bit_count()):
+            if not set & taken and set & ~whole == 0:
+                parts.append(set)
+                taken |= set
+        return parts
+
+    def _is_connected(self, one: int, two: int) -> bool:
+        return any(self.neighbours[number] & two for number in members(one))
+
+    # --- the plan ----------------------------------------------------------------------------------------------------
+
+    def _build(self, set: int) -> Plan:
+        entry = self.table[set]
+        if not entry.left:
+            number = set.bit_length() - 1
+            plan = self.region.relations[number]
+            return plan if number in self.region.attachments else self._with_own(set, plan)
+        left, right = self._build(entry.left), self._build(entry.right)
+        attached = self._attached(entry.left, entry.right)
+        between = tuple(self._between(entry.left, entry.right)) + self._own(entry.right, attached)
+        if isinstance(attached, Attachment):
+            joined: Plan = replace(attached.join, left=left, right=right)
+            return Filter(between, joined) if between else joined
+        keys = self._keys(entry.left, entry.right)
+        return Join(JoinKind.INNER, left, right, (*keys, *between))
+
+    def _own(self, right: int, attached: Attachment | bool) -> tuple[Expr, ...]:
+        """Predicates on an attached relation alone: they are tested after it is attached."""
+        if not isinstance(attached, Attachment):
+            return ()
+        return tuple(item.expr for item in self.region.predicates if item.names == right)
+
+    def _with_own(self, set: int, plan: Plan) -> Plan:
+        own = tuple(item.expr for item in self.region.predicates if item.names == set)
+        return Filter(own, plan) if own else plan
+
+
+def _pairs(parts: list[int]) -> Iterator[tuple[int, int]]:
+    for index, one in enumerate(parts):
+        for two in parts[index + 1 :]:
+            yield one, two
+

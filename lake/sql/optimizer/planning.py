@@ -1,0 +1,83 @@
+"""What the rules of one optimization share: fresh column ids, constant folding, and facts worked out once for each node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, TypeAlias, TypeVar
+
+from lake.sql import bound, plan as plans
+from lake.sql.bound import Column, Expr, Literal
+from lake.sql.catalog import Settings
+from lake.sql.plan import CteScan, Materialize, Plan, Recursion
+from lake.types import Type
+
+Fold: TypeAlias = Callable[[Expr], Literal]
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Planning:
+    """The surroundings of one optimization.
+
+    fold    computes a constant expression; without it only what needs no evaluation is simplified
+    ctes_known    rows and columns by position of materialized definitions met so far
+    facts   what ``remember`` keeps: a node's facts under the rule's name and the node's identity, with the node itself,
+            so that the identity stays its own
+    """
+
+    settings: Settings
+    fold: Fold | None
+    ids: Iterator[int]
+    ctes: Iterator[int]
+    ctes_known: dict[int, tuple[float, list[Any]]] = field(default_factory=dict)
+    facts: dict[tuple[str, int], tuple[Plan, Any]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(plan: Plan, settings: Settings, fold: Fold | None) -> Planning:
+        """Surroundings whose fresh numbers are above all those of ``plan``."""
+        column, cte = _largest_numbers(plan)
+        return Planning(settings, fold, count(column + 1), count(cte + 1))
+
+    def column(self, type: Type, name: str, *, nullable: bool = True) -> Column:
+        """A column of its own id."""
+        return Column(type, next(self.ids), name, nullable)
+
+    def copy(self, column: Column) -> Column:
+        """A column like ``column`` under an id of its own."""
+        return Column(column.type, next(self.ids), column.name, column.nullable)
+
+    def remember(self, name: str, plan: Plan, work_out: Callable[[], T]) -> T:
+        """The fact ``name`` of ``plan``, worked out at most once."""
+        key = (name, id(plan))
+        found = self.facts.get(key)
+        if found is None:
+            found = self.facts[key] = (plan, work_out())
+        return found[1]  # type: ignore[no-any-return]
+
+
+def walk_deep(plan: Plan) -> Iterator[Plan]:
+    """``plan`` and all below it, those inside subquery expressions too."""
+    for node in plans.walk(plan):
+        yield node
+        for expr in plans.expressions_of(node):
+            for part in bound.walk(expr):
+                if isinstance(part, bound.ScalarSubquery | bound.Exists | bound.Quantified):
+                    yield from walk_deep(part.plan)
+
+
+def _largest_numbers(plan: Plan) -> tuple[int, int]:
+    """The largest column id and the largest number of a common table expression."""
+    column, cte = 0, 0
+    for node in walk_deep(plan):
+        column = max(column, max((item.id for item in node.columns), default=0))
+        for expr in plans.expressions_of(node):
+            for part in bound.walk(expr):
+                if isinstance(part, Column):
+                    column = max(column, part.id)
+                elif isinstance(part, bound.Lambda):
+                    column = max(column, max((item.id for item in part.parameters), default=0))
+        if isinstance(node, CteScan | Materialize | Recursion):
+            cte = max(cte, node.cte)
+    return column, cte

@@ -1,0 +1,382 @@
+"""Constant folding, boolean algebra, and plans that a constant empties.
+
+    Filter: NOT (a < 5 OR b IS NULL) AND 1 = 1        Filter: a >= 5 AND b IS NOT NULL
+    └─ Scan: t                                        └─ Scan: t
+
+A conjunct of a filter only has to be true or not: there NULL counts as false. Everywhere else the three values are kept.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lake.errors import LakeError
+from lake.sql import bound, plan as plans
+from lake.sql.bound import (
+    And,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Compare,
+    Expr,
+    InList,
+    IsNull,
+    Lambda,
+    Literal,
+    MakeList,
+    Not,
+    Or,
+)
+from lake.sql.optimizer.comparisons import cast_literal, compare_literals, simplify_comparison, simplify_in
+from lake.sql.optimizer.expressions import (
+    FALSE,
+    FLIPPED,
+    NEGATED,
+    TRUE,
+    UNKNOWN,
+    disjunction,
+    disjuncts,
+    is_constant,
+    is_not_null,
+    is_null,
+    is_volatile,
+    map_plans,
+    may_be_null,
+    not_,
+)
+from lake.sql.optimizer.planning import Planning
+from lake.sql.optimizer.properties import properties
+from lake.sql.optimizer.ranges import merge_ranges
+from lake.sql.plan import Aggregate, Filter, Join, JoinKind, Plan, Project, Scan, SetKind, SetOperation, Values
+from lake.types import BOOLEAN, TEXT
+
+COMMON_FACTOR_BRANCHES_MAX: Final = 64
+WILDCARDS: Final = frozenset("%_\\")
+
+
+def simplify(plan: Plan, planning: Planning) -> Plan:
+    """``plan`` with every expression in its simplest form, empty parts left out."""
+    return plans.rewrite(plan, lambda node: _simplify_node(node, planning))
+
+
+def _simplify_node(node: Plan, planning: Planning) -> Plan:
+    node = plans.map_expressions(node, lambda expr: simplify_expression(expr, planning))
+    match node:
+        case Filter(conjuncts=conjuncts, input=source):
+            if isinstance(source, Filter):
+                conjuncts, source = (*source.conjuncts, *conjuncts), source.input
+            kept = simplify_conjuncts(conjuncts, planning, properties(source, planning).non_null)
+            if kept == (FALSE,) or is_empty(source):
+                return Values((), node.columns)
+            return Filter(kept, source) if kept else source
+        case Scan(table=table, outputs=outputs, names=names, filters=filters) if filters:
+            non_null = frozenset(column.id for column in outputs if not column.nullable)
+            kept = simplify_conjuncts(filters, planning, non_null)
+            return Values((), outputs) if kept == (FALSE,) else Scan(table, outputs, names, kept)
+        case Join():
+            return _simplify_join(node, planning)
+        case SetOperation(kind=SetKind.UNION, all=True, left=left, right=right, outputs=outputs):
+            for empty, other in ((left, right), (right, left)):
+                if is_empty(empty):
+                    return Project(outputs, other.columns, other)
+            return node
+        case Aggregate(groups=groups, grouping_sets=None) if groups and is_empty(node.input):
+            return Values((), node.columns)
+        case plans.Project() | plans.Sort() | plans.Distinct() | plans.Window() | plans.Unnest() | plans.Limit():
+            return Values((), node.columns) if is_empty(node.input) else node
+        case _:
+            return node
+
+
+def is_empty(plan: Plan) -> bool:
+    """Whether ``plan`` is written as no rows."""
+    return isinstance(plan, Values) and not plan.rows
+
+
+def _simplify_join(node: Join, planning: Planning) -> Plan:
+    left, right = properties(node.left, planning), properties(node.right, planning)
+    if node.mark_nulls:
+        conditions = tuple(part for item in node.conditions for part in bound.conjuncts(item))
+    else:
+        conditions = simplify_conjuncts(node.conditions, planning, left.non_null | right.non_null)
+    node = Join(node.kind, node.left, node.right, conditions, node.mark, node.mark_nulls, node.dependent)
+    never = conditions == (FALSE,)
+    match node.kind:
+        case JoinKind.INNER if never or is_empty(node.left) or is_empty(node.right):
+            return Values((), node.columns)
+        case JoinKind.SEMI if never or is_empty(node.left) or is_empty(node.right):
+            return Values((), node.columns)
+        case JoinKind.LEFT | JoinKind.SINGLE | JoinKind.ANTI | JoinKind.MARK if is_empty(node.left):
+            return Values((), node.columns)
+        case JoinKind.LEFT | JoinKind.SINGLE if never or is_empty(node.right):
+            nothing = tuple(Literal(column.type, None) for column in node.right.columns)
+            return Project(node.columns, (*node.left.columns, *nothing), node.left)
+        case JoinKind.RIGHT if is_empty(node.right):
+            return Values((), node.columns)
+        case JoinKind.RIGHT if never or is_empty(node.left):
+            nothing = tuple(Literal(column.type, None) for column in node.left.columns)
+            return Project(node.columns, (*nothing, *node.right.columns), node.right)
+        case JoinKind.ANTI if never or is_empty(node.right):
+            return node.left
+        case JoinKind.MARK if never or is_empty(node.right):
+            return Project(node.columns, (*node.left.columns, FALSE), node.left)
+        case _:
+            return node
+
+
+# --- conjuncts -------------------------------------------------------------------------------------------------------
+
+
+def simplify_conjuncts(
+    conjuncts: tuple[Expr, ...], planning: Planning, non_null: frozenset[int] = frozenset()
+) -> tuple[Expr, ...]:
+    """``conjuncts`` of a filter, each in its simplest form, none twice; ``(FALSE,)`` where no row can pass.
+
+    non_null  columns of the rows tested that are never NULL
+    """
+    parts: list[Expr] = []
+    for conjunct in conjuncts:
+        for part in bound.conjuncts(conjunct):
+            simple = _as_condition(part, non_null)
+            for item in bound.conjuncts(simplify_expression(simple, planning) if simple is not part else part):
+                if item in (FALSE, UNKNOWN):
+                    return (FALSE,)
+                if item != TRUE and (item not in parts or is_volatile(item)):
+                    parts.append(item)
+    return merge_ranges(tuple(parts))
+
+
+def _as_condition(expr: Expr, non_null: frozenset[int]) -> Expr:
+    """A condition that is true where ``expr`` is, though it may be false where that is NULL."""
+    match expr:
+        case Literal(value=None):
+            return FALSE
+        case And(operands=operands):
+            return bound.conjunction(tuple(_as_condition(item, non_null) for item in operands))
+        case Or(operands=operands):
+            return disjunction(tuple(_as_condition(item, non_null) for item in operands))
+        case Compare(op="=" | "<=" | ">=", left=left, right=right) if left == right and not is_volatile(left):
+            return is_not_null(left) if may_be_null(left, non_null) else TRUE
+        case Compare(op="<>" | "<" | ">", left=left, right=right) if left == right and not is_volatile(left):
+            return FALSE
+        case Compare(op="is not distinct", left=left, right=Literal(value=True, type=type)) if type == BOOLEAN:
+            return _as_condition(left, non_null)
+        case Compare(op="is not distinct", left=left, right=right):
+            if not may_be_null(left, non_null) or not may_be_null(right, non_null):
+                return Compare.of("=", left, right)
+            return expr
+        case InList(type=type, operand=operand, items=items):
+            kept = tuple(item for item in items if not (isinstance(item, Literal) and item.value is None))
+            return expr if len(kept) == len(items) else InList(type, operand, kept) if kept else FALSE
+        case Not(operand=InList(items=items)) if any(isinstance(item, Literal) and item.value is None for item in items):
+            return FALSE
+        case IsNull(operand=operand) if not may_be_null(operand, non_null):
+            return FALSE
+        case Not(operand=IsNull(operand=operand)) if not may_be_null(operand, non_null):
+            return TRUE
+        case _:
+            return expr
+
+
+# --- expressions -----------------------------------------------------------------------------------------------------
+
+
+def simplify_expression(expr: Expr, planning: Planning) -> Expr:
+    """``expr`` in its simplest form with the same three values; plans of subqueries are simplified too."""
+    expr = map_plans(expr, lambda plan: simplify(plan, planning))
+    return bound.rewrite(expr, lambda node: _simplify_one(node, planning))
+
+
+def _simplify_one(expr: Expr, planning: Planning) -> Expr:
+    """``expr``, whose parts are simple, made simple itself."""
+    match expr:
+        case Literal() | Column():
+            return expr
+        case And():
+            return _simplify_and(expr)
+        case Or():
+            return _simplify_or(expr)
+        case Not(operand=operand):
+            return _negate(operand)
+        case Compare():
+            return fold(_simplify_compare(expr), planning)
+        case IsNull(operand=Literal(value=value)):
+            return TRUE if value is None else FALSE
+        case IsNull(operand=IsNull()):
+            return FALSE
+        case InList():
+            return fold(simplify_in(expr), planning)
+        case Case():
+            return _simplify_case(expr)
+        case Cast(type=type, operand=operand) if operand.type == type:
+            return operand
+        case Cast(type=type, operand=Literal() as operand):
+            return cast_literal(operand, type) or fold(expr, planning)
+        case Call():
+            return fold(_simplify_call(expr), planning)
+        case MakeList():
+            return fold(expr, planning)
+        case _:
+            return expr
+
+
+def fold(expr: Expr, planning: Planning) -> Expr:
+    """The value of a constant expression; what fails when it is computed is left for the row that needs it."""
+    if planning.fold is None or isinstance(expr, Literal | Column) or not is_constant(expr):
+        return expr
+    try:
+        return planning.fold(expr)
+    except LakeError:
+        return expr
+
+
+def _simplify_and(expr: And) -> Expr:
+    parts: list[Expr] = []
+    for part in bound.conjuncts(expr):
+        if part == FALSE:
+            return FALSE
+        if part != TRUE and part not in parts:
+            parts.append(part)
+    kept = [part for part in parts if not (isinstance(part, Or) and any(item in parts for item in part.operands))]
+    return bound.conjunction(tuple(kept))
+
+
+def _simplify_or(expr: Or) -> Expr:
+    parts: list[Expr] = []
+    for part in disjuncts(expr):
+        if part == TRUE:
+            return TRUE
+        if part != FALSE and part not in parts:
+            parts.append(part)
+    kept = [part for part in parts if not (isinstance(part, And) and any(item in parts for item in part.operands))]
+    return _common_factors(_equalities_to_in(kept))
+
+
+def _equalities_to_in(parts: list[Expr]) -> tuple[Expr, ...]:
+    """``a = 1 OR a IN (2, 3)`` as one IN, at the place of the first."""
+    items: dict[Expr, list[Expr]] = {}
+    for part in parts:
+        match part:
+            case Compare(op="=", left=left, right=Literal() as value):
+                items.setdefault(left, []).append(value)
+            case InList(operand=left, items=values) if all(isinstance(value, Literal) for value in values):
+                items.setdefault(left, []).extend(values)
+    found: list[Expr] = []
+    for part in parts:
+        operand = part.left if isinstance(part, Compare) and part.op == "=" else getattr(part, "operand", None)
+        if not isinstance(part, Compare | InList) or operand not in items or is_volatile(operand):
+            found.append(part)
+            continue
+        values = tuple(dict.fromkeys(items[operand]))
+        merged: Expr = InList(BOOLEAN, operand, values) if len(values) > 1 else Compare.of("=", operand, values[0])
+        is_member = isinstance(part, InList) or isinstance(part.right, Literal)
+        if not is_member:
+            found.append(part)
+        elif merged not in found:
+            found.append(merged)
+    return tuple(found)
+
+
+def _common_factors(parts: tuple[Expr, ...]) -> Expr:
+    """``(a AND b) OR (a AND c)`` as ``a AND (b OR c)``: AND distributes over OR in three values too."""
+    if not 2 <= len(parts) <= COMMON_FACTOR_BRANCHES_MAX:
+        return disjunction(parts)
+    branches = [bound.conjuncts(part) for part in parts]
+    common = tuple(item for item in branches[0] if all(item in branch for branch in branches[1:]))
+    if not common:
+        return disjunction(parts)
+    rests = [tuple(item for item in branch if item not in common) for branch in branches]
+    if not all(rests):
+        return bound.conjunction(common)
+    rest = disjunction(_equalities_to_in([bound.conjunction(items) for items in rests]))
+    return bound.conjunction((*common, rest))
+
+
+def _negate(operand: Expr) -> Expr:
+    """NOT ``operand``, carried down to comparisons."""
+    match operand:
+        case Literal(value=value):
+            return UNKNOWN if value is None else (FALSE if value else TRUE)
+        case Not(operand=inner):
+            return inner
+        case Compare(op=op, left=left, right=right):
+            return Compare.of(NEGATED[op], left, right)
+        case And(operands=operands):
+            return disjunction(tuple(_negate(item) for item in operands))
+        case Or(operands=operands):
+            return bound.conjunction(tuple(_negate(item) for item in operands))
+        case _:
+            return not_(operand)
+
+
+def _simplify_compare(expr: Compare) -> Expr:
+    left, right, op = expr.left, expr.right, expr.op
+    if is_constant(left) and not is_constant(right):
+        left, right, op = right, left, FLIPPED[op]
+    if isinstance(right, Literal) and right.value is None:
+        match op:
+            case "is not distinct":
+                return _simplify_is_null(left)
+            case "is distinct":
+                return _negate(_simplify_is_null(left))
+            case _:
+                return UNKNOWN
+    if isinstance(left, Literal) and left.value is None:
+        return {"is not distinct": is_null(right), "is distinct": is_not_null(right)}.get(op, UNKNOWN)
+    if isinstance(left, Literal) and isinstance(right, Literal):
+        found = compare_literals(op, left, right)
+        return Compare.of(op, left, right) if found is None else (TRUE if found else FALSE)
+    if isinstance(right, Literal) and isinstance(right.value, bool) and op in ("=", "<>"):
+        return left if right.value == (op == "=") else _negate(left)
+    return simplify_comparison(Compare.of(op, left, right))
+
+
+def _simplify_is_null(operand: Expr) -> Expr:
+    if isinstance(operand, Literal):
+        return TRUE if operand.value is None else FALSE
+    return is_null(operand)
+
+
+def _simplify_case(expr: Case) -> Expr:
+    whens: list[tuple[Expr, Expr]] = []
+    otherwise = expr.otherwise
+    for condition, value in expr.whens:
+        if condition in (FALSE, UNKNOWN):
+            continue
+        if condition == TRUE:
+            otherwise = value
+            break
+        whens.append((condition, value))
+    while whens and whens[-1][1] == otherwise and not is_volatile(whens[-1][0]):
+        whens.pop()
+    return Case(expr.type, tuple(whens), otherwise) if whens else otherwise
+
+
+def _simplify_call(expr: Call) -> Expr:
+    """A call that needs no evaluation: NULL in, NULL out; LIKE without wildcards."""
+    function, arguments = expr.function, expr.arguments
+    if any(isinstance(item, Lambda) for item in arguments):
+        return expr
+    if function.strict and any(isinstance(item, Literal) and item.value is None for item in arguments):
+        return Literal(expr.type, None)
+    if function.name == "coalesce":
+        return _simplify_coalesce(expr)
+    match arguments:
+        case (operand, Literal(value=str() as pattern)) if function.name == "like" and operand.type == TEXT:
+            if not WILDCARDS & set(pattern):
+                return Compare.of("=", operand, arguments[1])
+    return expr
+
+
+def _simplify_coalesce(expr: Call) -> Expr:
+    kept: list[Expr] = []
+    for item in expr.arguments:
+        if isinstance(item, Literal) and item.value is None:
+            continue
+        kept.append(item)
+        if not may_be_null(item, frozenset()):
+            break
+    if not kept:
+        return Literal(expr.type, None)
+    return kept[0] if len(kept) == 1 else Call(expr.type, expr.function, tuple(kept))
