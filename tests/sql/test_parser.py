@@ -285,11 +285,14 @@ def test_reserved_words_are_labels_and_quoted_names(word: str) -> None:
 
 @pytest.mark.parametrize("number", QUERIES)
 def test_tpch_parses_fast(number: int) -> None:
-    """A query of TPC-H takes about half a millisecond; ten are allowed here, for slow machines."""
-    parse(QUERIES[number])
-    start = time.perf_counter()
-    parse(QUERIES[number])
-    assert time.perf_counter() - start < 0.01
+    """A query of TPC-H takes about half a millisecond; ten are allowed here, for slow and busy machines."""
+    parse("SELECT 1")
+    times = []
+    for _ in range(5):
+        start = time.thread_time()
+        parse(QUERIES[number])
+        times.append(time.thread_time() - start)
+    assert min(times) < 0.01
 
 
 def test_types() -> None:
@@ -321,9 +324,9 @@ def test_threads_share_the_parser() -> None:
 )
 def test_long_texts_take_linear_time(text: str) -> None:
     """Size alone is no difficulty."""
-    start = time.perf_counter()
+    start = time.thread_time()
     parse(text)
-    assert time.perf_counter() - start < 3
+    assert time.thread_time() - start < 3
 
 
 @pytest.mark.parametrize(
