@@ -173,6 +173,7 @@ class Regroup:
 
     groups  group expressions and the outputs that stand for them
     inputs  FROM's own columns, none of which may be left
+    source  what the expression was bound from, for errors; ``is_nested`` within a subquery's plan
     """
 
     groups: Mapping[Expr, Column]
@@ -180,6 +181,7 @@ class Regroup:
     kinds: frozenset[type]
     shared: Shared
     source: ast.Node | None = None
+    is_nested: bool = False
 
     @staticmethod
     def of(groups: Sequence[tuple[Column, Expr]], entries: Sequence[Entry], shared: Shared) -> Regroup:
@@ -220,12 +222,12 @@ class Regroup:
             if entry is None:
                 return expr
             name = ".".join((*entry.path[-1:], entry.name))
-            raise GroupingFailure(
-                f'column "{name}" must appear in the GROUP BY clause or be used in an aggregate function',
-                position=self._position(entry.name),
-            )
+            words = f'column "{name}" must appear in the GROUP BY clause or be used in an aggregate function'
+            if self.is_nested:
+                words = f'subquery uses ungrouped column "{name}" from outer query'
+            raise GroupingFailure(words, position=self._position(entry.name))
         if isinstance(expr, bound.ScalarSubquery | bound.Exists | bound.Quantified):
-            expr = replace(expr, plan=map_plan(expr.plan, self.move))
+            expr = replace(expr, plan=map_plan(expr.plan, replace(self, is_nested=True).move))
         if isinstance(expr, bound.Lambda):
             return replace(expr, body=self.move(expr.body))
         return bound.rewrite_children(expr, self.move)

@@ -48,7 +48,7 @@ class Grouping:
         """The groups as an Aggregate holds them; a plain column keeps its id unless a set may make it NULL."""
         made: list[tuple[Column, Expr]] = []
         for expr, name in zip(self.exprs, self.names, strict=True):
-            if isinstance(expr, Column) and self.sets is None:
+            if isinstance(expr, Column) and self.sets is None and expr.id in env.scope.ids:
                 made.append((expr, expr))
             else:
                 nullable = self.sets is not None or is_nullable(expr)

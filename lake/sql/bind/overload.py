@@ -23,6 +23,7 @@ from lake.types import (
     NULL,
     TEXT,
     TIMESTAMP,
+    TIMESTAMPTZ,
     Boolean,
     Date,
     Decimal,
@@ -41,6 +42,8 @@ ARITHMETIC: Final = frozenset(("+", "-", "*", "/", "%", "//", "^"))
 BITWISE: Final = frozenset(("&", "|", "#"))
 OPERATOR_NAMES: Final = {"**": "^"}
 VARIABLES: Final = frozenset(("T", "U"))
+# A string literal is read as the first of these that an overload takes.
+LITERAL_COSTS: Final = {Timestamp: 10.0, Date: 10.1, Float: 10.2, Decimal: 10.3, Integer: 10.4}
 GENERIC: Final = frozenset(("ANY", "NUMERIC", "INTEGER", "DECIMAL", "TEMPORAL"))
 
 
@@ -249,7 +252,7 @@ def cast_cost(source: Type, target: Type, text: bool) -> float | None:
         case (Json(), Text()) | (Text(), Json()):
             return 1.0
         case _ if text:
-            return 10.0 if not isinstance(target, List) else None
+            return LITERAL_COSTS.get(target.__class__, 10.5) + (0.2 if target == TIMESTAMPTZ else 0.0)
         case _, Text():
             return None if isinstance(source, Boolean | List) and isinstance(target, Json) else 15.0
         case _:

@@ -151,7 +151,7 @@ def _bind_table(source: ast.TableSource, scope: Scope, shared: Shared) -> From:
             error.position = shared.position(source)
         raise
     if isinstance(found, Table):
-        return scan(found, shared, found.name if found.name and found.name[-1] == parts[-1] else parts)
+        return scan(found, shared, max(parts, found.name, key=len))
     return _bind_view(found, parts, shared)
 
 
