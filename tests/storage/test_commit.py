@@ -95,7 +95,7 @@ def test_every_flipped_byte_is_found(rows: int) -> None:
     data = encode(Commit(7, 1, 1, "w", changed, (rows_of(*range(rows)),)))
     for at in range(len(data)):
         for flip in (1, 0x80):
-            with pytest.raises((DataCorrupted, FeatureNotSupported), match="catalog/commit/7|format"):
+            with pytest.raises((DataCorrupted, FeatureNotSupported), match=r"catalog/commit/7|format"):
                 decode(data[:at] + bytes([data[at] ^ flip]) + data[at + 1 :], "catalog/commit/7")
 
 
@@ -106,7 +106,7 @@ def test_a_cut_commit_is_found(commit: Commit, data: st.DataObject) -> None:
     whole = encode(commit)
     end = data.draw(st.integers(0, len(whole) - 1))
     for torn in (whole[:end], whole + b"x"):
-        with pytest.raises(DataCorrupted, match="torn.one"):
+        with pytest.raises(DataCorrupted, match=r"torn\.one"):
             decode(torn, "torn.one")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,25 @@ from lake.storage.objects.memory import MemoryStore
 from lake.types import BIGINT
 from tests.storage.faulty import FaultyStore
 from tests.storage.lakes import START, append, contents, lake_with_table, numbers, open_lake, rows_of, table_of
+
+
+def hold(lake: Lake) -> Callable[[], None]:
+    """Keeps the writer thread busy, so that what is submitted meanwhile waits together; answers what lets it go."""
+    started, gate = threading.Event(), threading.Event()
+
+    def wait(state: State) -> list[Change | Append]:
+        started.set()
+        gate.wait(10)
+        return []
+
+    blocked = lake.submit(Flush(prepare=wait))
+    started.wait(10)
+
+    def release() -> None:
+        gate.set()
+        blocked.result()
+
+    return release
 
 
 def test_rows_are_there_after_reopening(tmp_path: Path) -> None:
@@ -167,16 +187,14 @@ def test_producers_are_applied_once() -> None:
 def test_rows_and_progress_of_one_round_are_grouped() -> None:
     """Flushes that wait together become one commit; each learns where its rows are, and repeats in a round are found."""
     lake = lake_with_table()
-    gate = threading.Event()
-    blocked = lake.submit(Flush(prepare=lambda state: [] if gate.wait(10) else []))
+    release = hold(lake)
     table = lake.state.table("t").id
     waiting = [
         lake.submit(Flush((Append(table, rows_of(number, number)),), producer=f"p{number % 4}", seq=1 + number // 4))
         for number in range(8)
     ]
     repeated = lake.submit(Flush((Append(table, rows_of(99)),), producer="p0", seq=1))
-    gate.set()
-    blocked.result()
+    release()
     answers = [future.result() for future in waiting]
     assert {answer.seg for answer in answers} == {3}
     assert [answer.row for answer in answers] == list(range(0, 16, 2))
@@ -188,8 +206,7 @@ def test_a_refused_flush_leaves_the_others_of_its_round() -> None:
     """Its changes, rows and progress are taken back; those before and after it stand."""
     lake = lake_with_table()
     table = lake.state.table("t").id
-    gate = threading.Event()
-    blocked = lake.submit(Flush(prepare=lambda state: [] if gate.wait(10) else []))
+    release = hold(lake)
     seen: list[int] = []
 
     def refuse(state: State) -> list[Change | Append]:
@@ -204,8 +221,7 @@ def test_a_refused_flush_leaves_the_others_of_its_round() -> None:
         lake.submit(Flush((Append(12345, rows_of(4)),))),
         lake.submit(Flush((Append(table, rows_of(5)),), producer="p", seq=1)),
     ]
-    gate.set()
-    blocked.result()
+    release()
     futures[0].result()
     for future, error in zip(futures[1:4], (SerializationFailure, DuplicateObject, UndefinedTable)):
         with pytest.raises(error):
@@ -218,19 +234,20 @@ def test_a_refused_flush_leaves_the_others_of_its_round() -> None:
 
 
 def test_definitions_and_rows_keep_their_order_in_a_round() -> None:
+    def made_with_a_row(state: State) -> list[Change | Append]:
+        return [CreateTable(table_of(state.next_id, "u")), Append(state.next_id, rows_of(3))]
+
     lake = lake_with_table()
     table = lake.state.table("t").id
-    gate = threading.Event()
-    blocked = lake.submit(Flush(prepare=lambda state: [] if gate.wait(10) else []))
+    release = hold(lake)
     futures = [
         lake.submit(Flush((Append(table, rows_of(1)),))),
         lake.submit(Flush(changes=(Truncate(table),))),
         lake.submit(Flush((Append(table, rows_of(2)),))),
-        lake.submit(Flush(prepare=lambda state: [CreateTable(table_of(state.next_id, "u")), Append(state.next_id, rows_of(3))])),
+        lake.submit(Flush(prepare=made_with_a_row)),
         lake.submit(Flush((Append(table, rows_of(4)),))),
     ]
-    gate.set()
-    blocked.result()
+    release()
     assert len({future.result().seg for future in futures}) == 1
     assert numbers(lake) == [2, 4]
     assert contents(lake, ["a"], name="u") == [(3,)]
@@ -256,21 +273,11 @@ def test_rows_for_a_table_that_changed_are_refused() -> None:
 def test_the_queue_has_a_limit() -> None:
     lake = lake_with_table(queue_flushes=2)
     table = lake.state.table("t").id
-    gate = threading.Event()
-    started = threading.Event()
-
-    def block(state: State) -> list[Change | Append]:
-        started.set()
-        gate.wait(10)
-        return []
-
-    blocked = lake.submit(Flush(prepare=block))
-    started.wait(10)
+    release = hold(lake)
     futures = [lake.submit(Flush((Append(table, rows_of(number)),))) for number in range(2)]
     with pytest.raises(TooManyRequests):
         lake.submit(Flush((Append(table, rows_of(9)),)))
-    gate.set()
-    blocked.result()
+    release()
     assert [future.result().seg for future in futures] == [3, 3]
 
 

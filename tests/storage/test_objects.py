@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from pathlib import Path
 
@@ -112,8 +111,8 @@ def test_a_listing_leaves_temporary_files_out_and_sweep_removes_them(tmp_path: P
     store = LocalStore(tmp_path, sync=False)
     store.open_writer("data/t/file").sink.write(b"left behind")
     assert store.list("") == []
-    assert len(os.listdir(tmp_path / ".tmp")) == 1
+    assert len(list((tmp_path / ".tmp").iterdir())) == 1
     store.sweep(before=1)
-    assert len(os.listdir(tmp_path / ".tmp")) == 1
+    assert len(list((tmp_path / ".tmp").iterdir())) == 1
     store.sweep(before=1 << 62)
-    assert os.listdir(tmp_path / ".tmp") == []
+    assert list((tmp_path / ".tmp").iterdir()) == []
