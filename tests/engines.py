@@ -12,6 +12,7 @@ import datetime
 import math
 import shutil
 import tempfile
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -93,6 +94,10 @@ class LakeEngine:
             return Answer(result.columns, letters, rows, (result.outcome or {}).get("rows"))
         except LakeError as error:
             raise Failure(str(error), error.sqlstate) from error
+        except Exception as error:  # what a node would answer as XX000: a mistake of ours, told with its place
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{Path(place.filename).name}:{place.lineno}"
+            raise Failure(f"internal error: {type(error).__name__}: {error} ({where})", "XX000") from error
 
     def restart(self) -> None:
         """Closes the lake and opens it again from its folder."""

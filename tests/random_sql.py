@@ -38,6 +38,10 @@ POSTGRES_LIMITS: Final = (
 )
 
 
+# What the lake may not refuse a query with, though Postgres refuses it too: a mistake of ours, or a form not built.
+OUR_MISTAKES: Final = ("XX000", "0A000")
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A difference that is allowed, with its reason; ``same`` answers whether it explains two values."""
@@ -156,6 +160,7 @@ class Outcome:
     both_failed: Counter[str] = field(default_factory=Counter)
     left_out: int = 0
     different: list[int] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)  # of differences: our error, or that rows differ
 
 
 class Comparison:
@@ -180,7 +185,7 @@ class Comparison:
         ours, theirs = _answer(self.ours, query.text), _answer(self.theirs, query.text)
         outcome = outcome or Outcome()
         match ours, theirs:
-            case Failure(), Failure():
+            case Failure(), Failure() if ours.sqlstate not in OUR_MISTAKES:
                 outcome.both_failed[theirs.sqlstate] += 1
                 return None
             case _, Failure() if _is_limit(theirs):
@@ -190,6 +195,7 @@ class Comparison:
                 outcome.answered += 1
                 outcome.rows += len(theirs.rows)
                 return None
+        outcome.kinds[_shown(ours).strip() if isinstance(ours, Failure) else "rows that differ"] += 1
         return f"lake:\n{_shown(ours)}\n\npostgres:\n{_shown(theirs)}"
 
 
@@ -303,6 +309,8 @@ def main(arguments: Sequence[str]) -> int:
         f"({outcome.rows} rows), {failed} refused by both {dict(outcome.both_failed)}, {outcome.left_out} left out by "
         f"a limit of Postgres, {len(outcome.different)} differ {outcome.different[:50] or ''}"
     )
+    for kind, count in outcome.kinds.most_common(30):
+        print(f"  {count:5} {kind[:160]}")
     return 1 if outcome.different else 0
 
 
