@@ -23,6 +23,7 @@ from lake.exec.cast_text import from_text, split_list, to_text
 from lake.exec.constants import as_array, list_array, list_parts
 from lake.exec.decimals import Scaled, Value
 from lake.exec.kernels import views
+from lake.exec.kernels.decimals import from_doubles
 from lake.sql.catalog import Settings
 from lake.types import (
     INTERVAL,
@@ -119,8 +120,13 @@ def _to_integer(value: pa.Array, source: Type, bits: int, *, is_try: bool) -> pa
     if isinstance(source, Decimal):
         whole = decimals.scaled(value)
         assert whole is not None
-        numbers = decimals.round_down(whole, source.scale, half_up=False).values
-        bad = _outside(numbers, low, high)
+        whole = decimals.round_down(whole, source.scale, half_up=False)
+        bad = None
+        if whole.is_wide:
+            large = [not low <= number <= high for number in whole.integers()]
+            bad, whole = np.array(large, np.bool_), Scaled(np.ascontiguousarray(whole.values[:, 0]))
+        numbers = whole.values
+        bad = bad if bad is not None else _outside(numbers, low, high)
     elif isinstance(source, Float):
         numbers = np.trunc(views.values_of(value).astype(np.float64, copy=False))
         bad = ~((numbers >= float(low)) & (numbers < float(high + 1)))
@@ -170,17 +176,17 @@ def to_decimal(value: Value, source: Type, target: Decimal, *, is_try: bool = Fa
 
 def _fitting(found: Scaled, target: Decimal, *, is_try: bool) -> pa.Array:
     """An array of values that have no more digits than ``target``; with ``is_try`` those that have are NULL."""
+    try:
+        return decimals.to_value(found, target, may_pass=True)
+    except NumericOutOfRange:
+        if not is_try:
+            raise
     limit = 10**target.precision - 1
-    low, high = found.bounds()
-    if low < -limit or high > limit:
-        numbers = found.values
-        bad = (numbers < -limit) | (numbers > limit)
-        refused = bad if found.valid is None else bad & (found.valid == 1)
-        if refused.any() and not is_try:
-            raise decimals.out_of_range(target)
-        valid = ~bad if found.valid is None else ~bad & (found.valid == 1)
-        found = Scaled(np.where(bad, 0, numbers), valid.astype(np.uint8))
-    return decimals.to_value(found, target)
+    kept = np.array([abs(number) <= limit for number in found.integers()], np.uint8)
+    valid = kept if found.valid is None else kept & found.valid
+    assert not isinstance(found.values, int)
+    mask = (kept == 1)[:, None] if found.is_wide else kept == 1
+    return decimals.to_value(Scaled(np.where(mask, found.values, 0), valid), target)
 
 
 def _float_to_decimal(value: pa.Array, target: Decimal, *, is_try: bool) -> pa.Array:
@@ -200,8 +206,8 @@ def _float_to_decimal(value: pa.Array, target: Decimal, *, is_try: bool) -> pa.A
         moved = np.where(bad, 0.0, moved)
     rounded = np.trunc(moved + np.copysign(0.5, moved))
     if rounded.size and np.abs(rounded).max() >= 2.0**63:
-        wide = np.array([int(number) for number in rounded.tolist()], object)
-        return decimals.to_value(Scaled(wide, valid), target)
+        words, _ = from_doubles(np.where(bad, 0.0, numbers), target.scale, views.ALL_VALID if valid is None else valid)
+        return decimals.to_value(Scaled(words, valid), target)
     return views.to_array(rounded.astype(np.int64), pa.int64(), valid)
 
 
@@ -218,7 +224,7 @@ def decimal_to_double(value: Value, scale: int) -> Value:
         doubles = numbers.astype(np.float64) / 10.0**scale
     else:
         unit = 10**scale
-        doubles = np.array([number / unit for number in numbers.tolist()], np.float64)
+        doubles = np.array([number / unit for number in found.integers()], np.float64)
     return views.to_array(doubles, pa.float64(), found.valid)
 
 

@@ -261,7 +261,7 @@ def decimal_text(value: pa.Array, scale: int) -> pa.Array:
     found = decimals.scaled(value)
     assert found is not None and not isinstance(found.values, int)
     if found.is_wide:
-        shown = [one_decimal_text(number, scale) for number in found.values.tolist()]
+        shown = [one_decimal_text(number, scale) for number in found.integers()]
         return pa.array(shown, pa.string(), mask=None if found.valid is None else found.valid == 0)
     if scale == 0:
         return views.to_array(found.values, pa.int64(), found.valid).cast(pa.string())

@@ -91,8 +91,9 @@ def interval_length(value: Value) -> Value:
     valid = views.valid_of(value)
     if days.size == 0 or (np.abs(days).max() < 100_000 and np.abs(words[:, 1]).max() < 2**61):
         return views.to_array(days * NANOSECONDS_OF_DAY + words[:, 1], pa.int64(), valid)
-    long = days.astype(object) * NANOSECONDS_OF_DAY + words[:, 1].astype(object)
-    return decimals.widen(decimals.to_value(decimals.Scaled(long, valid), Decimal(38, 0)), Decimal(38, 0))
+    of_days = decimals.multiply(decimals.Scaled(days), decimals.Scaled(NANOSECONDS_OF_DAY))
+    length = decimals.add(of_days, decimals.Scaled(np.ascontiguousarray(words[:, 1]), valid))
+    return decimals.widen(decimals.to_value(length, Decimal(38, 0)), Decimal(38, 0))
 
 
 def _compare_intervals(op: str, left: Value, right: Value) -> Value:

@@ -4,7 +4,7 @@
     price * (1 - discount)   DECIMAL(38,4)   int64 as long as largest times largest stays below 2**63
 
 A *narrow* decimal is a pa.int64 array (or scalar) of scaled values for a DECIMAL of any precision. Expressions pass narrow
-decimals on; ``widen`` gives the physical type where a batch needs it. Values past int64 are computed on Python integers.
+decimals on; ``widen`` gives the physical type where a batch needs it. Values past int64 are computed in two words.
 """
 
 from __future__ import annotations
@@ -18,40 +18,55 @@ import numpy as np
 import pyarrow as pa
 
 from lake.errors import DivisionByZero, NumericOutOfRange
+from lake.exec.kernels import decimals as kernel
 from lake.exec.kernels import views
-from lake.types import Decimal
+from lake.exec.kernels.views import ALL_VALID
+from lake.types import DECIMAL_DIGITS_MAX, Decimal
 
 Value: TypeAlias = "pa.Array | pa.Scalar"
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 INT64_MAX: Final = 2**63 - 1
 _EXACT: Final = Context(prec=80)
-_WORD: Final = 1 << 64
+WIDE_MAX: Final = 2**127 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
     """Scaled integers of a column, or of a constant.
 
-    values   int64[rows], object[rows] of Python integers, or a Python integer for a constant
+    values   int64[rows], int64[rows, 2] of two words each (``kernels.decimals``), or a Python integer for a constant
     valid    uint8[rows], None where there are no NULLs; what stands in ``values`` where a value is NULL is undefined
     """
 
     values: Numbers | int
     valid: Numbers | None = None
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether the values take two words because some do not fit one."""
+        return not isinstance(self.values, int) and self.values.ndim == 2
+
+    @property
+    def mask(self) -> Numbers:
+        """Validity as kernels take it."""
+        return ALL_VALID if self.valid is None else self.valid
+
     def bounds(self) -> tuple[int, int]:
-        """Smallest and largest value."""
+        """Smallest and largest value; of wide ones those that two words can hold."""
         if isinstance(self.values, int):
             return self.values, self.values
+        if self.is_wide:
+            return -WIDE_MAX, WIDE_MAX
         if self.values.size == 0:
             return 0, 0
         return int(self.values.min()), int(self.values.max())
 
-    @property
-    def is_wide(self) -> bool:
-        """Whether the values are Python integers because some do not fit int64."""
-        return not isinstance(self.values, int) and self.values.dtype == object
+    def integers(self) -> list[int]:
+        """The values as Python integers."""
+        if isinstance(self.values, int):
+            return [self.values]
+        return kernel.integers_of(self.values) if self.is_wide else self.values.tolist()
 
 
 def scaled(value: Value) -> Scaled | None:
@@ -61,7 +76,9 @@ def scaled(value: Value) -> Scaled | None:
         return None if number is None else Scaled(number)
     valid = views.valid_of(value)
     if pa.types.is_decimal128(value.type):
-        return Scaled(_wide_integers(views.values_of(value)), valid)
+        words = views.values_of(value)
+        narrow = kernel.narrow(words, ALL_VALID if valid is None else valid)
+        return Scaled(words if narrow is None else narrow, valid)
     return Scaled(views.values_of(value).astype(np.int64, copy=False), valid)
 
 
@@ -78,34 +95,32 @@ def python_decimal(number: int, scale: int) -> PythonDecimal:
     return PythonDecimal(number).scaleb(-scale, _EXACT)
 
 
-def _wide_integers(words: Numbers) -> Numbers:
-    low, high = words[:, 0], words[:, 1]
-    if np.array_equal(high, low >> 63):
-        return np.ascontiguousarray(low)
-    whole: Numbers = high.astype(object) * _WORD + np.ascontiguousarray(low).view(np.uint64).astype(object)
-    return whole
-
-
-def to_value(result: Scaled, type: Decimal) -> pa.Array:
+def to_value(result: Scaled, type: Decimal, *, may_pass: bool = False) -> pa.Array:
     """An array of ``result``, narrow where it fits.
 
+    may_pass  the digits of int64 values must be checked too: they are no result of arithmetic, whose types make room
     22003  a value with more digits than ``type`` has
     """
     values = result.values
     assert not isinstance(values, int)
-    if values.dtype != object:
+    if not result.is_wide:
+        if may_pass and type.is_short and _passes(result, 10**type.precision - 1):
+            raise out_of_range(type)
         return views.to_array(values, pa.int64(), result.valid)
-    if result.valid is not None:
-        values = np.where(result.valid == 1, values, 0)
-    low, high = Scaled(values).bounds()
-    if max(high, -low) >= 10**type.precision:
+    if kernel.first_beyond(values, type.precision, result.mask) >= 0:
         raise out_of_range(type)
-    if low >= -INT64_MAX and high <= INT64_MAX:
-        return views.to_array(values.astype(np.int64), pa.int64(), result.valid)
-    words = np.empty((values.size, 2), np.int64)
-    words[:, 0] = (values & (_WORD - 1)).astype(np.uint64).view(np.int64)
-    words[:, 1] = (values >> 64).astype(np.int64)
-    return views.to_array(words, type.arrow, result.valid)
+    narrow = kernel.narrow(values, result.mask)
+    if narrow is not None:
+        return views.to_array(narrow, pa.int64(), result.valid)
+    return views.to_array(values, type.arrow, result.valid)
+
+
+def _passes(value: Scaled, limit: int) -> bool:
+    """Whether an int64 value's magnitude passes ``limit``."""
+    low, high = value.bounds()
+    if -limit <= low and high <= limit:
+        return False
+    return value.valid is None or bool(((np.abs(value.values) > limit) & (value.valid == 1)).any())
 
 
 def widen(value: Value, type: Decimal) -> Value:
@@ -121,15 +136,12 @@ def widen(value: Value, type: Decimal) -> Value:
     if pa.types.is_decimal128(value.type):
         if not type.is_short:
             return value.cast(type.arrow) if value.type != type.arrow else value
-        values = _wide_integers(views.values_of(value))
-        if values.dtype == object:
+        found = scaled(value)
+        assert found is not None
+        if found.is_wide:
             raise out_of_range(type)
-        return views.to_array(values, pa.int64(), views.valid_of(value))
-    values = views.values_of(value)
-    words = np.empty((values.size, 2), np.int64)
-    words[:, 0] = values
-    np.right_shift(words[:, 0], 63, out=words[:, 1])
-    return views.to_array(words, type.arrow, views.valid_of(value))
+        return views.to_array(found.values, pa.int64(), found.valid)
+    return views.to_array(kernel.wide(views.values_of(value)), type.arrow, views.valid_of(value))
 
 
 def scalar(number: int, type: Decimal) -> pa.Scalar:
@@ -158,31 +170,44 @@ def scale_up(value: Scaled, digits: int) -> Scaled:
 
 def add(left: Scaled, right: Scaled) -> Scaled:
     """The sum of values of one scale."""
-    return _combine(left, right, np.add, lambda a, b: (a[0] + b[0], a[1] + b[1]))
+    (low, high), (other_low, other_high) = left.bounds(), right.bounds()
+    if _fit(low + other_low, high + other_high) and _plain(left, right):
+        return Scaled(_operand(left) + _operand(right), _valid(left, right))
+    return _add_words(left, right, subtracts=False)
 
 
 def subtract(left: Scaled, right: Scaled) -> Scaled:
     """The difference of values of one scale."""
-    return _combine(left, right, np.subtract, lambda a, b: (a[0] - b[1], a[1] - b[0]))
+    (low, high), (other_low, other_high) = left.bounds(), right.bounds()
+    if _fit(low - other_high, high - other_low) and _plain(left, right):
+        return Scaled(_operand(left) - _operand(right), _valid(left, right))
+    return _add_words(left, right, subtracts=True)
 
 
-def multiply(left: Scaled, right: Scaled) -> Scaled:
-    """The product; scales add up."""
-
-    def product_bounds(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
-        corners = [x * y for x in a for y in b]
-        return min(corners), max(corners)
-
-    return _combine(left, right, np.multiply, product_bounds)
+def multiply(left: Scaled, right: Scaled, *, drop: int = 0) -> Scaled:
+    """The product without its last ``drop`` digits, rounded half away from zero; scales add up."""
+    corners = [one * two for one in left.bounds() for two in right.bounds()]
+    if _fit(min(corners), max(corners)) and _plain(left, right):
+        return round_down(Scaled(_operand(left) * _operand(right), _valid(left, right)), drop, half_up=True)
+    return _multiply_words(left, right, Scaled(10**drop), rounds=True)
 
 
-def divide(left: Scaled, right: Scaled) -> Scaled:
-    """The quotient without its fraction.
+def divide(left: Scaled, right: Scaled, *, raised: int = 0) -> Scaled:
+    """The quotient of ``left`` with ``raised`` more digits, without its fraction; fewer digits where it is negative.
 
     22012  a divisor of zero
     """
-    left, right = _against_zero(left, right)
-    return _combine(left, right, _quotient, lambda a, b: (min(a[0], -a[1]), max(a[1], -a[0])))
+    if raised < 0:
+        right = scale_up(right, -raised)
+    unit = 10 ** max(raised, 0)
+    low, high = left.bounds()
+    if _fit(low * unit, high * unit) and _plain(left, right):
+        top, bottom = _operand(left) * unit, _operand(right)
+        valid = _valid(left, right)
+        bottom = _without_zeros(bottom, valid)
+        magnitude = np.abs(top) // np.abs(bottom)
+        return Scaled(np.where((top < 0) != (bottom < 0), -magnitude, magnitude), valid)
+    return _multiply_words(left, Scaled(unit), right, rounds=False)
 
 
 def remainder(left: Scaled, right: Scaled) -> Scaled:
@@ -190,8 +215,12 @@ def remainder(left: Scaled, right: Scaled) -> Scaled:
 
     22012  a divisor of zero
     """
-    left, right = _against_zero(left, right)
-    return _combine(left, right, _remainder, lambda a, b: a)
+    if _plain(left, right) and left.bounds()[0] > -INT64_MAX - 1 and right.bounds()[0] > -INT64_MAX - 1:
+        top, bottom = _operand(left), _operand(right)
+        valid = _valid(left, right)
+        magnitude = np.abs(top) % np.abs(_without_zeros(bottom, valid))
+        return Scaled(np.where(top < 0, -magnitude, magnitude), valid)
+    return subtract(left, multiply(divide(left, right), right))
 
 
 def round_down(value: Scaled, digits: int, *, half_up: bool) -> Scaled:
@@ -199,73 +228,70 @@ def round_down(value: Scaled, digits: int, *, half_up: bool) -> Scaled:
     if digits <= 0:
         return value
     unit = 10**digits
-    if isinstance(value.values, int):
-        return Scaled(_rounded(value.values, unit, half_up))
-    if unit > INT64_MAX and not value.is_wide:
-        value = Scaled(value.values.astype(object), value.valid)
-    numbers = value.values
-    assert not isinstance(numbers, int)
     low, high = value.bounds()
-    if half_up and not value.is_wide and max(high, -low) > INT64_MAX - unit:
-        numbers = numbers.astype(object)
-    if half_up:
-        half = unit // 2
-        numbers = numbers + np.where(numbers < 0, -half, half)
-    return Scaled(_quotient(numbers, unit), value.valid)
+    if digits > DECIMAL_DIGITS_MAX:
+        return Scaled(np.zeros(_rows(value), np.int64), value.valid)
+    if unit <= INT64_MAX and _fit(low - unit, high + unit) and not value.is_wide:
+        numbers = _operand(value)
+        magnitude = (np.abs(numbers) + (unit // 2 if half_up else 0)) // unit
+        return Scaled(np.where(numbers < 0, -magnitude, magnitude), value.valid)
+    return _multiply_words(value, Scaled(1), Scaled(unit), rounds=half_up)
 
 
-def _rounded(number: int, unit: int, half_up: bool) -> int:
-    magnitude = (abs(number) + (unit // 2 if half_up else 0)) // unit
-    return -magnitude if number < 0 else magnitude
+def _rows(*values: Scaled) -> int:
+    return next((len(value.values) for value in values if not isinstance(value.values, int)), 1)
 
 
-def _combine(left: Scaled, right: Scaled, run: Any, bounds: Any) -> Scaled:
-    low, high = bounds(left.bounds(), right.bounds())
-    fits = low >= -INT64_MAX and high <= INT64_MAX
-    one, two = left.values, right.values
-    if left.is_wide or right.is_wide or not fits:
-        one, two = _as_objects(one), _as_objects(two)
-    if isinstance(one, int) and isinstance(two, int):
-        one, two = np.array([one], object), np.array([two], object)
-    elif (isinstance(one, int) and not fits_int64(one)) or (isinstance(two, int) and not fits_int64(two)):
-        one, two = _as_objects(one), _as_objects(two)
-    valid = left.valid if right.valid is None else right.valid if left.valid is None else left.valid & right.valid
-    return Scaled(run(one, two), valid)
+def _fit(low: int, high: int) -> bool:
+    return low >= -INT64_MAX and high <= INT64_MAX
 
 
-def fits_int64(number: int) -> bool:
-    """Whether an integer is one of int64, the smallest left out."""
-    return -INT64_MAX <= number <= INT64_MAX
+def _plain(left: Scaled, right: Scaled) -> bool:
+    """Whether both sides are int64, or constants that fit it."""
+    return not (left.is_wide or right.is_wide) and all(
+        _fit(side.values, side.values) for side in (left, right) if isinstance(side.values, int)
+    )
 
 
-def _as_objects(values: Numbers | int) -> Numbers | int:
-    return values if isinstance(values, int) or values.dtype == object else values.astype(object)
+def _operand(value: Scaled) -> Numbers:
+    return np.array([value.values], np.int64) if isinstance(value.values, int) else value.values
 
 
-def _against_zero(left: Scaled, right: Scaled) -> tuple[Scaled, Scaled]:
-    """Both sides, with 1 for divisors of rows that are NULL anyway."""
-    divisors = right.values
-    if isinstance(divisors, int):
-        if divisors == 0:
-            if left.valid is not None and not left.valid.any():
-                return left, Scaled(1)
-            raise DivisionByZero("division by zero")
-        return left, right
+def _words(value: Scaled) -> Numbers:
+    return kernel.wide_constant(value.values) if isinstance(value.values, int) else kernel.wide(value.values)
+
+
+def _valid(left: Scaled, right: Scaled) -> Numbers | None:
+    return left.valid if right.valid is None else right.valid if left.valid is None else left.valid & right.valid
+
+
+def _without_zeros(divisors: Numbers, valid: Numbers | None) -> Numbers:
+    """The divisors with 1 where the row is NULL anyway; 22012 for a zero elsewhere."""
     zero = divisors == 0
     if not zero.any():
-        return left, right
-    valid = left.valid if right.valid is None else right.valid if left.valid is None else left.valid & right.valid
+        return divisors
     if valid is None or (zero & (valid == 1)).any():
         raise DivisionByZero("division by zero")
-    return left, Scaled(np.where(zero, 1, divisors), right.valid)
+    return np.where(zero, 1, divisors)
 
 
-def _quotient(left: Any, right: Any) -> Any:
-    """Division that cuts: numpy's rounds toward minus infinity."""
-    magnitude = np.abs(left) // np.abs(right)
-    return np.where((left < 0) != (right < 0), -magnitude, magnitude)
+def _add_words(left: Scaled, right: Scaled, *, subtracts: bool) -> Scaled:
+    rows, valid = _rows(left, right), _valid(left, right)
+    mask = ALL_VALID if valid is None else valid
+    words, bad = kernel.add(_words(left), _words(right), rows, subtracts=subtracts, valid=mask)
+    if bad >= 0:
+        raise out_of_range(Decimal(DECIMAL_DIGITS_MAX, 0))
+    return Scaled(words, valid)
 
 
-def _remainder(left: Any, right: Any) -> Any:
-    magnitude = np.abs(left) % np.abs(right)
-    return np.where(left < 0, -magnitude, magnitude)
+def _multiply_words(left: Scaled, right: Scaled, divisor: Scaled, *, rounds: bool) -> Scaled:
+    """left * right / divisor in two words."""
+    rows = _rows(left, right, divisor)
+    valid = _valid(Scaled(0, _valid(left, right)), divisor)
+    mask = ALL_VALID if valid is None else valid
+    words, bad = kernel.multiply_divide(_words(left), _words(right), _words(divisor), rows, rounds=rounds, valid=mask)
+    if bad <= kernel.DIVIDED_BY_ZERO:
+        raise DivisionByZero("division by zero")
+    if bad >= 0:
+        raise out_of_range(Decimal(DECIMAL_DIGITS_MAX, 0))
+    return Scaled(words, valid)

@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from lake.errors import DatetimeOverflow, UndefinedFunction
 from lake.exec import decimals
-from lake.exec.cast import interval_array, interval_parts
+from lake.exec.cast import DOUBLE_EXACT_MAX, interval_array, interval_parts
 from lake.exec.decimals import Scaled
 from lake.exec.functions.arithmetic import INTEGER_NAMES, same_type
 from lake.exec.kernels import views
-from lake.exec.kernels.aggregates import BitCombination, Count, PickedRows, SumDouble, SumInteger, extreme, resized
+from lake.exec.kernels.aggregates import BitCombination, Count, PickedRows, SumInteger, extreme, resized
+from lake.exec.kernels.exact_sum import ExactSum
 from lake.sql.registry import Accumulator, CallInfo, aggregate
 from lake.types import BIGINT, DECIMAL_DIGITS_MAX, DOUBLE, Decimal, Float, Integer, List, Type
 
@@ -134,7 +135,7 @@ def sum_(call: CallInfo, constants: Constants) -> Accumulator:
     22003  a sum out of the result's range
     """
     if isinstance(call.returns, Float):
-        return SumDouble()
+        return ExactSum()
     return integer_sum(call.returns)
 
 
@@ -168,7 +169,7 @@ def avg(call: CallInfo, constants: Constants) -> Accumulator:
         case Integer():
             return IntegerAverage()
         case _:
-            return FloatAverage()
+            return ExactSum(averages=True)
 
 
 class DecimalAverage:
@@ -190,8 +191,7 @@ class DecimalAverage:
     def finish(self, group_count: int) -> pa.Array:
         """The means, NULL where no value counted."""
         sums, counts, valid = exact_sums(self._sum, group_count)
-        raised = decimals.scale_up(Scaled(sums, valid), self._digits)
-        quotient = decimals.divide(raised, Scaled(np.maximum(counts, 1)))
+        quotient = decimals.divide(Scaled(sums, valid), Scaled(np.maximum(counts, 1)), raised=self._digits)
         return decimals.widen(decimals.to_value(quotient, self._returns), self._returns)
 
 
@@ -213,44 +213,21 @@ class IntegerAverage:
         """The means, NULL where no value counted."""
         sums, counts, valid = exact_sums(self._sum, group_count)
         counts = np.maximum(counts, 1)
-        if sums.dtype == object or (sums.size and np.abs(sums).max() > 2**53):
-            means = np.array([int(one) / int(many) for one, many in zip(sums, counts)], np.float64)
+        if sums.ndim == 2 or (sums.size and np.abs(sums).max() > DOUBLE_EXACT_MAX):
+            totals = Scaled(sums).integers()
+            means = np.array([total / many for total, many in zip(totals, counts.tolist())], np.float64)
         else:
             means = sums / counts
         return views.to_array(means, pa.float64(), valid)
 
 
 def exact_sums(state: SumInteger, group_count: int) -> tuple[Any, Any, Any]:
-    """Sums (int64, or Python integers), counts and validity of each group."""
+    """Sums (int64, or two words each), counts and validity of each group."""
     words = views.to_array(state.wide_sums(group_count), pa.decimal128(DECIMAL_DIGITS_MAX, 0))
     found = decimals.scaled(words)
     assert found is not None
     counts = resized(state.counts.counts, group_count)[:group_count]
     return found.values, counts, (counts > 0).astype(np.uint8)
-
-
-class FloatAverage:
-    """The mean of floats: their exact sum over their count."""
-
-    def __init__(self) -> None:
-        self._sum = SumDouble()
-        self._count = Count()
-
-    def update(self, groups: Any, group_count: int, arguments: Sequence[pa.Array]) -> None:
-        """Adds a batch of one argument."""
-        self._sum.update(groups, group_count, arguments)
-        self._count.update(groups, group_count, arguments)
-
-    def merge(self, other: FloatAverage, mapping: Any, group_count: int) -> None:
-        """Adds another state."""
-        self._sum.merge(other._sum, mapping, group_count)
-        self._count.merge(other._count, mapping, group_count)
-
-    def finish(self, group_count: int) -> pa.Array:
-        """The means, NULL where no value counted."""
-        sums = self._sum.finish(group_count)
-        counts = np.maximum(views.values_of(self._count.finish(group_count)), 1)
-        return views.to_array(views.values_of(sums) / counts, pa.float64(), views.valid_of(sums))
 
 
 class IntervalSum:

@@ -91,9 +91,8 @@ def multiply(a: Value, b: Value, *, call: CallInfo) -> pa.Array:
             one, two = decimals.scaled(a), decimals.scaled(b)
             if one is None or two is None:
                 return pa.nulls(call.rows, pa.int64())
-            product = decimals.multiply(one, two)
             extra = _scale(call.types[0]) + _scale(call.types[1]) - type.scale
-            return decimals.to_value(decimals.round_down(product, extra, half_up=True), type)
+            return decimals.to_value(decimals.multiply(one, two, drop=extra), type)
         case Integer():
             return _integers(pc.multiply_checked, a, b, call.returns)
         case _:
@@ -117,8 +116,7 @@ def divide(a: Value, b: Value, *, call: CallInfo) -> pa.Array:
             if one is None or two is None:
                 return pa.nulls(call.rows, pa.int64())
             raised = type.scale - _scale(call.types[0]) + _scale(call.types[1])
-            quotient = decimals.divide(decimals.scale_up(one, max(raised, 0)), decimals.scale_up(two, max(-raised, 0)))
-            return decimals.to_value(quotient, type)
+            return decimals.to_value(decimals.divide(one, two, raised=raised), type)
         case Integer():
             return _integers(pc.divide_checked, a, b, call.returns)
         case _:
@@ -140,10 +138,7 @@ def divide_whole(a: Value, b: Value, *, call: CallInfo) -> pa.Array:
             one, two = decimals.scaled(a), decimals.scaled(b)
             if one is None or two is None:
                 return pa.nulls(call.rows, pa.int64())
-            left, right = _scale(call.types[0]), _scale(call.types[1])
-            quotient = decimals.divide(
-                decimals.scale_up(one, max(right - left, 0)), decimals.scale_up(two, max(left - right, 0))
-            )
+            quotient = decimals.divide(one, two, raised=_scale(call.types[1]) - _scale(call.types[0]))
             return decimals.to_value(decimals.scale_up(quotient, type.scale), type)
         case Integer():
             return _integers(pc.divide_checked, a, b, call.returns)

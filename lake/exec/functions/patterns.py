@@ -17,10 +17,14 @@ import pyarrow.compute as pc
 from lake.errors import InvalidEscape, InvalidParameter, InvalidRegularExpression
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import map_distinct, per_row, with_constants
+from lake.exec.kernels import views
+from lake.exec.kernels.strings import like_mask
 from lake.sql.registry import scalar
 
 GROUP: Final = "patterns"
 NOTHING: Final = pa.scalar("")
+KERNEL_ROWS: Final = 1_000
+"""Columns of fewer rows are not worth waking the kernels for."""
 PYTHON_FLAGS: Final = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "n": re.MULTILINE, "x": re.VERBOSE}
 _CLASSES: Final = {
     "alpha": "a-zA-Z", "digit": "0-9", "alnum": "a-zA-Z0-9", "upper": "A-Z", "lower": "a-z", "space": r"\s",
@@ -59,7 +63,10 @@ def ilike(text: Value, pattern: Value, escape: Value | None = None) -> pa.Array:
 
 def _like(text: Value, pattern: Value, escape: Value | None, *, ignore_case: bool) -> pa.Array:
     def run(column: pa.Array, pattern: str, escape: str) -> pa.Array:
-        return pc.match_like(column, standard_pattern(pattern, escape), ignore_case=ignore_case)
+        standard = standard_pattern(pattern, escape)
+        if ignore_case or len(column) < KERNEL_ROWS:
+            return pc.match_like(column, standard, ignore_case=ignore_case)
+        return views.to_array(like_mask(column, standard), pa.bool_(), views.valid_of(column))
 
     return with_constants(run, pa.bool_(), text, pattern, pa.scalar("\\") if escape is None else escape)
 

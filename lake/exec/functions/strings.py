@@ -16,6 +16,7 @@ from lake.exec.constants import as_array
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import NOT_CONSTANT, columns, constant, map_distinct, map_rows, per_row, with_constants
 from lake.exec.kernels import views
+from lake.exec.kernels.strings import TEXT_BYTES_MAX, substring
 from lake.sql.registry import CallInfo, scalar
 
 GROUP: Final = "text"
@@ -176,16 +177,21 @@ def _not_negative(length: Any) -> int:
     return int(length)
 
 
-@per_row
 def _slices(text: Value, start: Value, length: Value | None) -> pa.Array:
-    """Goes row by row: Arrow cuts all texts at the same places."""
-
-    def cut(item: str, first: int, many: int | None = None) -> str:
-        end = None if many is None else max(first - 1 + _not_negative(many), 0)
-        return item[max(first - 1, 0) : end]
-
-    given = (text, start) if length is None else (text, start, length)
-    return map_rows(cut, pa.string(), *given)
+    """Parts at each row's own place."""
+    given = columns(text, start) if length is None else columns(text, start, length)
+    rows = pa.array(np.flatnonzero(np.logical_and.reduce([column.is_valid() for column in given])))
+    live = [column.take(rows) for column in given]
+    counts = views.values_of(live[2]) if length is not None else np.full(len(rows), TEXT_BYTES_MAX)
+    if counts.size and counts.min() < 0:
+        _not_negative(int(counts.min()))
+    firsts = np.maximum(views.values_of(live[1]) - 1, -TEXT_BYTES_MAX)
+    if length is None:
+        firsts = np.maximum(firsts, 0)
+    cut = substring(live[0], firsts, np.minimum(counts, TEXT_BYTES_MAX))
+    place = np.full(len(given[0]), -1, np.int64)
+    place[rows.to_numpy()] = np.arange(len(rows))
+    return cut.take(views.to_array(np.maximum(place, 0), pa.int64(), (place >= 0).astype(np.uint8)))
 
 
 @scalar("left(text VARCHAR, count BIGINT) -> VARCHAR", group=GROUP)

@@ -1,0 +1,326 @@
+"""Bytes: encodings, hashes, parts, and UUIDs."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import uuid
+import zlib
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+
+from lake.errors import InvalidParameter, InvalidText
+from lake.exec.decimals import Value
+from lake.exec.functions.columns import map_distinct, with_constants
+from lake.sql.registry import CallInfo, scalar
+
+GROUP: Final = "bytes"
+
+
+def _bytes_of(item: str | bytes) -> bytes:
+    return item.encode() if isinstance(item, str) else item
+
+
+# --- length and parts ------------------------------------------------------------------------------------------------
+
+
+@scalar("byte_length(value BYTEA) -> BIGINT", group=GROUP, origin="lake")
+@scalar("length(value BYTEA) -> BIGINT", group=GROUP)
+@scalar("octet_length(value BYTEA) -> BIGINT", group=GROUP)
+def byte_length(value: pa.Array) -> pa.Array:
+    """How many bytes.
+
+    >>> byte_length('\\x0102'::BYTEA)
+    2
+    """
+    return pc.binary_length(value).cast(pa.int64())
+
+
+@scalar("substr(value BYTEA, start BIGINT) -> BYTEA", group=GROUP, aliases=("substring",))
+@scalar("substr(value BYTEA, start BIGINT, length BIGINT) -> BYTEA", group=GROUP, aliases=("substring",))
+def substr_bytes(value: Value, start: Value, length: Value | None = None) -> pa.Array:
+    """Bytes from a position on, counted from 1.
+
+    >>> encode(substr('\\x010203'::BYTEA, 2, 1), 'hex')
+    02
+    """
+
+    def run(column: pa.Array, start: int, length: int | None = None) -> pa.Array:
+        begin = max(start - 1, 0)
+        if length is not None and length < 0:
+            raise InvalidParameter("negative substring length not allowed")
+        end = None if length is None else max(start - 1 + length, begin)
+        return pc.binary_slice(column, begin, end)
+
+    given = (start,) if length is None else (start, length)
+    return with_constants(run, pa.binary(), value, *given)
+
+
+@scalar("||(a BYTEA, b BYTEA) -> BYTEA", group=GROUP)
+def join_bytes(a: Value, b: Value) -> pa.Array:
+    """Both as one.
+
+    >>> encode('\\x01'::BYTEA || '\\x02'::BYTEA, 'hex')
+    0102
+    """
+    return pc.binary_join_element_wise(a, b, pa.scalar(b""))
+
+
+# --- encodings -------------------------------------------------------------------------------------------------------
+
+_ENCODE: Final[dict[str, Callable[[bytes], str]]] = {
+    "hex": lambda item: item.hex(),
+    "base64": lambda item: base64.b64encode(item).decode().rstrip("="),
+    "base64pad": lambda item: base64.b64encode(item).decode(),
+    "escape": lambda item: "".join(
+        "\\\\" if byte == 92 else chr(byte) if 0 < byte < 128 else f"\\{byte:03o}" for byte in item
+    ),
+}
+
+
+def _decode(item: str, form: str) -> bytes:
+    try:
+        if form == "hex":
+            return bytes.fromhex(item)
+        stripped = item.rstrip("=")
+        return base64.b64decode(stripped + "=" * (-len(stripped) % 4), validate=True)
+    except (ValueError, binascii.Error):
+        raise InvalidText(f'invalid {form} text: "{item}"') from None
+
+
+@scalar("encode(value VARCHAR, form VARCHAR) -> VARCHAR", group=GROUP)
+@scalar("encode(value BYTEA, form VARCHAR) -> VARCHAR", group=GROUP)
+def encode(value: Value, form: Value) -> pa.Array:
+    """Bytes as text: hex, base64 (without =), base64pad or escape.
+
+    >>> encode('hello', 'base64pad')
+    aGVsbG8=
+
+    22023  another form
+    """
+
+    def run(column: pa.Array, form: str) -> pa.Array:
+        write = _ENCODE.get(form.lower())
+        if write is None:
+            raise InvalidParameter(f'unrecognized encoding: "{form}"', hint="hex, base64, base64pad and escape are known.")
+        return map_distinct(lambda item: write(_bytes_of(item)), pa.string(), column)
+
+    return with_constants(run, pa.string(), value, form)
+
+
+@scalar("decode(text VARCHAR, form VARCHAR) -> BYTEA", group=GROUP)
+def decode(text: Value, form: Value) -> pa.Array:
+    """The bytes of a text: hex or base64.
+
+    >>> decode('68656c6c6f', 'hex')::VARCHAR
+    hello
+
+    22023  another form     22P02  a text that is not of that form
+    """
+
+    def run(column: pa.Array, form: str) -> pa.Array:
+        if form.lower() not in ("hex", "base64", "base64pad"):
+            raise InvalidParameter(f'unrecognized encoding: "{form}"', hint="hex, base64 and base64pad are known.")
+        return map_distinct(lambda item: _decode(item, form.lower()), pa.binary(), column)
+
+    return with_constants(run, pa.binary(), text, form)
+
+
+@scalar("to_base64(value BYTEA) -> VARCHAR", group=GROUP, origin="duckdb", aliases=("base64",))
+def to_base64(value: pa.Array) -> pa.Array:
+    """Bytes in base 64.
+
+    >>> to_base64('A'::BYTEA)
+    QQ==
+    """
+    return map_distinct(_ENCODE["base64pad"], pa.string(), value)
+
+
+@scalar("from_base64(text VARCHAR) -> BYTEA", group=GROUP, origin="duckdb", aliases=("unbase64",))
+def from_base64(text: pa.Array) -> pa.Array:
+    """The bytes of a text in base 64.
+
+    >>> from_base64('QQ==')::VARCHAR
+    A
+    """
+    return map_distinct(lambda item: _decode(item, "base64"), pa.binary(), text)
+
+
+@scalar("hex(value BYTEA) -> VARCHAR", group=GROUP, origin="spark")
+@scalar("hex(value VARCHAR) -> VARCHAR", group=GROUP, origin="spark")
+def hex_(value: pa.Array) -> pa.Array:
+    """Bytes in base 16, in upper case.
+
+    >>> hex('AB')
+    4142
+    """
+    return map_distinct(lambda item: _bytes_of(item).hex().upper(), pa.string(), value)
+
+
+@scalar("hex(value BIGINT) -> VARCHAR", group=GROUP, origin="spark")
+def hex_number(value: pa.Array) -> pa.Array:
+    """A number in base 16, in upper case.
+
+    >>> hex(255)
+    FF
+    """
+    return map_distinct(lambda item: format(item & 0xFFFFFFFFFFFFFFFF, "X"), pa.string(), value)
+
+
+@scalar("unhex(text VARCHAR) -> BYTEA", group=GROUP, origin="spark", aliases=("from_hex",))
+def unhex(text: pa.Array) -> pa.Array:
+    """The bytes of a text in base 16.
+
+    >>> unhex('4142')::VARCHAR
+    AB
+    """
+    return map_distinct(lambda item: _decode(item.rjust(len(item) + len(item) % 2, "0"), "hex"), pa.binary(), text)
+
+
+# --- hashes ----------------------------------------------------------------------------------------------------------
+
+
+def _hashed(name: str, value: pa.Array) -> pa.Array:
+    return map_distinct(lambda item: hashlib.new(name, _bytes_of(item)).digest(), pa.binary(), value)
+
+
+@scalar("md5(value VARCHAR) -> VARCHAR", group=GROUP)
+@scalar("md5(value BYTEA) -> VARCHAR", group=GROUP)
+def md5(value: pa.Array) -> pa.Array:
+    """The MD5 hash in hexadecimal digits.
+
+    >>> md5('foo')
+    acbd18db4cc2f85cedef654fccc4a4d8
+    """
+    return map_distinct(lambda item: hashlib.md5(_bytes_of(item)).hexdigest(), pa.string(), value)
+
+
+@scalar("sha1(value VARCHAR) -> VARCHAR", group=GROUP, origin="spark", aliases=("sha",))
+@scalar("sha1(value BYTEA) -> VARCHAR", group=GROUP, origin="spark", aliases=("sha",))
+def sha1(value: pa.Array) -> pa.Array:
+    """The SHA-1 hash in hexadecimal digits.
+
+    >>> sha1('foo')
+    0beec7b5ea3f0fdbc95d0dd47f3c5bc275da8a33
+    """
+    return map_distinct(lambda item: hashlib.sha1(_bytes_of(item)).hexdigest(), pa.string(), value)
+
+
+def _register_hash(name: str, answer: str) -> None:
+    """A SHA-2 function that answers bytes."""
+
+    def function(value: pa.Array) -> pa.Array:
+        return _hashed(name, value)
+
+    function.__doc__ = f"The {name.upper()} hash.\n\n    >>> left(encode({name}('foo'), 'hex'), 8)\n    {answer}\n    "
+    for kind in ("VARCHAR", "BYTEA"):
+        scalar(f"{name}(value {kind}) -> BYTEA", group=GROUP)(function)
+
+
+_register_hash("sha224", "0808f64e")
+_register_hash("sha256", "2c26b46b")
+_register_hash("sha384", "98c11ffd")
+_register_hash("sha512", "f7fbba6e")
+
+
+@scalar("sha2(value VARCHAR, bits INT) -> VARCHAR", group=GROUP, origin="spark")
+@scalar("sha2(value BYTEA, bits INT) -> VARCHAR", group=GROUP, origin="spark")
+def sha2(value: Value, bits: Value) -> pa.Array:
+    """The SHA-2 hash of so many bits, 0 for 256, in hexadecimal digits.
+
+    >>> left(sha2('foo', 256), 8)
+    2c26b46b
+    """
+
+    def run(column: pa.Array, bits: int) -> pa.Array:
+        size = bits or 256
+        if size not in (224, 256, 384, 512):
+            return pa.nulls(len(column), pa.string())
+        return map_distinct(lambda item: hashlib.new(f"sha{size}", _bytes_of(item)).hexdigest(), pa.string(), column)
+
+    return with_constants(run, pa.string(), value, bits)
+
+
+@scalar("digest(value VARCHAR, algorithm VARCHAR) -> BYTEA", group=GROUP)
+@scalar("digest(value BYTEA, algorithm VARCHAR) -> BYTEA", group=GROUP)
+def digest(value: Value, algorithm: Value) -> pa.Array:
+    """The hash by an algorithm: md5, sha224, sha256, sha384, sha512, blake2s or blake2b.
+
+    >>> left(encode(digest('foo', 'sha256'), 'hex'), 8)
+    2c26b46b
+    """
+
+    def run(column: pa.Array, name: str) -> pa.Array:
+        if name.lower() not in ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake2s", "blake2b"):
+            raise InvalidParameter(f'unrecognized algorithm: "{name}"')
+        return _hashed(name.lower(), column)
+
+    return with_constants(run, pa.binary(), value, algorithm)
+
+
+@scalar("crc32(value VARCHAR) -> BIGINT", group=GROUP, origin="spark")
+@scalar("crc32(value BYTEA) -> BIGINT", group=GROUP, origin="spark")
+def crc32(value: pa.Array) -> pa.Array:
+    """The CRC-32 checksum.
+
+    >>> crc32('Spark')
+    1557323817
+    """
+    return map_distinct(lambda item: zlib.crc32(_bytes_of(item)), pa.int64(), value)
+
+
+@scalar("xxhash64(value VARCHAR) -> BIGINT", group=GROUP, origin="spark")
+@scalar("xxhash64(value BYTEA) -> BIGINT", group=GROUP, origin="spark")
+def xxhash64(value: pa.Array) -> pa.Array:
+    """The 64-bit xxHash with seed 42.
+
+    >>> xxhash64('Spark')
+    -4294468057691064905
+    """
+
+    def hashed(item: Any) -> int:
+        number = xxhash.xxh64_intdigest(_bytes_of(item), 42)
+        return number - (1 << 64) if number >> 63 else number
+
+    return map_distinct(hashed, pa.int64(), value)
+
+
+# --- UUIDs -----------------------------------------------------------------------------------------------------------
+
+
+@scalar("uuid() -> VARCHAR", group=GROUP, volatility="volatile", takes_call=True, aliases=("gen_random_uuid",))
+def uuid_(*, call: CallInfo) -> pa.Array:
+    """A random UUID, another one in each row.
+
+    >>> length(uuid())
+    36
+    """
+    random = np.random.default_rng().integers(0, 256, (call.rows, 16), np.uint8)
+    return pa.array([str(uuid.UUID(bytes=row.tobytes(), version=4)) for row in random], pa.string())
+
+
+@scalar("get_bit(value BYTEA, place BIGINT) -> INT", group=GROUP, origin="postgres")
+def get_bit(value: Value, place: Value) -> pa.Array:
+    """A bit, counted from 0, the first byte's lowest first.
+
+    >>> get_bit('\\x02'::BYTEA, 1)
+    1
+    """
+
+    def run(column: pa.Array, place: int) -> pa.Array:
+        def bit(item: bytes) -> int:
+            if not 0 <= place < 8 * len(item):
+                raise InvalidParameter(f"index {place} out of valid range, 0..{8 * len(item) - 1}")
+            return item[place // 8] >> (place % 8) & 1
+
+        return map_distinct(bit, pa.int32(), column)
+
+    return with_constants(run, pa.int32(), value, place)
+
+

@@ -1,0 +1,559 @@
+"""Numbers: rounding, roots, logarithms, trigonometry, divisors. What no real number answers is NaN or an infinity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lake.errors import InvalidParameter, NumericOutOfRange
+from lake.exec import decimals
+from lake.exec.decimals import Scaled, Value
+from lake.exec.functions.arithmetic import INTEGER_NAMES, same_type, widest_integer
+from lake.exec.functions.columns import columns, float_function, map_rows, per_row, with_constants
+from lake.exec.kernels import views
+from lake.sql.registry import CallInfo, scalar
+from lake.types import DECIMAL_DIGITS_MAX, DOUBLE, Decimal, Float, Integer, Type
+
+GROUP: Final = "numbers"
+
+
+# --- rounding --------------------------------------------------------------------------------------------------------
+
+
+def whole_type(types: tuple[Type, ...]) -> Type:
+    """A decimal of no digits after the point for a decimal; integers as they are; else DOUBLE."""
+    match types[0]:
+        case Decimal(precision, scale):
+            return Decimal(min(max(precision - scale, 0) + 1, DECIMAL_DIGITS_MAX), 0)
+        case Integer() | Float():
+            return types[0]
+        case _:
+            return DOUBLE
+
+
+@scalar("abs(number NUMERIC) -> NUMERIC", group=GROUP, returns=same_type, takes_call=True, narrow=True, aliases=("@",))
+def abs_(number: pa.Array, *, call: CallInfo) -> pa.Array:
+    """The number without its sign.
+
+    >>> abs(-3.5)
+    3.5
+
+    22003  the smallest integer of its type
+    """
+    match call.returns:
+        case Decimal() as type:
+            found = decimals.scaled(number)
+            assert found is not None
+            if found.is_wide:
+                return pc.abs(decimals.widen(number, type))
+            return decimals.to_value(Scaled(np.abs(found.values), found.valid), type)
+        case Integer(bits):
+            try:
+                return pc.abs_checked(number)
+            except pa.ArrowInvalid:
+                raise NumericOutOfRange(f"{INTEGER_NAMES[bits]} out of range") from None
+        case _:
+            return pc.abs(number)
+
+
+@scalar("ceil(number NUMERIC) -> NUMERIC", group=GROUP, returns=whole_type, takes_call=True, narrow=True,
+        aliases=("ceiling",))  # fmt: skip
+def ceil(number: pa.Array, *, call: CallInfo) -> pa.Array:
+    """The least whole number that is not less.
+
+    >>> ceil(-1.2)
+    -1
+    """
+    return _to_whole(number, call, pc.ceil, 1)
+
+
+@scalar("floor(number NUMERIC) -> NUMERIC", group=GROUP, returns=whole_type, takes_call=True, narrow=True)
+def floor(number: pa.Array, *, call: CallInfo) -> pa.Array:
+    """The greatest whole number that is not greater.
+
+    >>> floor(-1.2)
+    -2
+    """
+    return _to_whole(number, call, pc.floor, -1)
+
+
+def _to_whole(number: pa.Array, call: CallInfo, of_floats: Callable[..., Any], sign: int) -> pa.Array:
+    """Up for ``sign`` 1, down for -1."""
+    match call.types[0], call.returns:
+        case Decimal(scale=scale), Decimal() as type:
+            found = decimals.scaled(number)
+            assert found is not None
+            cut = decimals.round_down(found, scale, half_up=False)
+            lost = decimals.subtract(found, decimals.scale_up(cut, scale))
+            high = lost.values[:, 0] if lost.is_wide else lost.values  # type: ignore[index]
+            return decimals.to_value(decimals.add(cut, Scaled((np.sign(high) == sign) * np.int64(sign))), type)
+        case Integer(), _:
+            return number
+        case _:
+            return of_floats(number)
+
+
+def rounded_type(types: tuple[Type, ...]) -> Type:
+    """Decimals and integers keep their type, REAL too; else DOUBLE."""
+    return types[0] if isinstance(types[0], Decimal | Integer | Float) else DOUBLE
+
+
+@scalar("round(number NUMERIC) -> NUMERIC", group=GROUP, returns=whole_type, takes_call=True, narrow=True)
+def round_whole(number: pa.Array, *, call: CallInfo) -> pa.Array:
+    """The nearest whole number, half away from zero.
+
+    >>> round(-2.5)
+    -3
+    >>> round(2.5::DOUBLE)
+    3.0
+    """
+    match call.types[0], call.returns:
+        case Decimal(scale=scale), Decimal() as type:
+            found = decimals.scaled(number)
+            assert found is not None
+            return decimals.to_value(decimals.round_down(found, scale, half_up=True), type)
+        case Integer(), _:
+            return number
+        case _:
+            return pc.round(number, round_mode="half_towards_infinity")
+
+
+@scalar("round(number NUMERIC, digits BIGINT) -> NUMERIC", group=GROUP, returns=rounded_type, takes_call=True, narrow=True)
+def round_digits(number: Value, digits: Value, *, call: CallInfo) -> pa.Array:
+    """The nearest number of so many digits after the point, before it where negative; half away from zero.
+
+    >>> round(3.14159, 2)
+    3.14000
+    >>> round(1250, -2)
+    1300
+    """
+    return _cut(number, digits, call, half_up=True)
+
+
+@scalar("trunc(number NUMERIC) -> NUMERIC", group=GROUP, returns=rounded_type, takes_call=True, narrow=True,
+        aliases=("truncate",))  # fmt: skip
+@scalar("trunc(number NUMERIC, digits BIGINT) -> NUMERIC", group=GROUP, returns=rounded_type, takes_call=True, narrow=True,
+        aliases=("truncate",))  # fmt: skip
+def trunc(number: Value, digits: Value | None = None, *, call: CallInfo) -> pa.Array:
+    """The number without its fraction, or without digits after the first so many.
+
+    >>> trunc(42.738, 2)
+    42.730
+    >>> trunc(-1.7::DOUBLE)
+    -1.0
+    """
+    return _cut(number, pa.scalar(0) if digits is None else digits, call, half_up=False)
+
+
+def _cut(number: Value, digits: Value, call: CallInfo, *, half_up: bool) -> pa.Array:
+    type = call.types[0]
+
+    def run(column: pa.Array, digits: int) -> pa.Array:
+        if isinstance(type, Float):
+            return _cut_floats(column, digits, half_up=half_up)
+        scale = type.scale if isinstance(type, Decimal) else 0
+        drop = scale - digits
+        if drop <= 0:
+            return column
+        found = decimals.scaled(column)
+        assert found is not None
+        cut = decimals.scale_up(decimals.round_down(found, drop, half_up=half_up), min(drop, DECIMAL_DIGITS_MAX))
+        if isinstance(type, Decimal):
+            return decimals.to_value(cut, type, may_pass=True)
+        narrow = decimals.to_value(cut, Decimal(DECIMAL_DIGITS_MAX, 0))
+        try:
+            return narrow.cast(call.returns.physical)
+        except pa.ArrowInvalid:
+            raise NumericOutOfRange(f"{type.sql.lower()} out of range") from None
+
+    physical = pa.int64() if isinstance(type, Decimal) else call.returns.physical
+    return with_constants(run, physical, number, digits)
+
+
+def _cut_floats(column: pa.Array, digits: int, *, half_up: bool) -> pa.Array:
+    if half_up:
+        return pc.round(column, ndigits=digits, round_mode="half_towards_infinity")
+    return pc.round(column, ndigits=digits, round_mode="towards_zero")
+
+
+@scalar("round_even(number DOUBLE, digits BIGINT) -> DOUBLE", group=GROUP, origin="duckdb", aliases=("bround",))
+def round_even(number: Value, digits: Value) -> pa.Array:
+    """The nearest number of so many digits after the point, half to the even one.
+
+    >>> round_even(24.5, 0)
+    24.0
+    """
+    return with_constants(lambda column, many: pc.round(column, ndigits=many, round_mode="half_to_even"), pa.float64(),
+                          number, digits)  # fmt: skip
+
+
+@scalar("sign(number DOUBLE) -> DOUBLE", group=GROUP, aliases=("signum",))
+def sign(number: pa.Array) -> pa.Array:
+    """-1, 0 or 1 as the number is below, at or above zero.
+
+    >>> sign(-4.2)
+    -1.0
+    """
+    return pc.sign(number)
+
+
+# --- floats ----------------------------------------------------------------------------------------------------------
+
+
+def _register(name: str, run: Callable[..., Any], text: str, example: str, answer: str, *aliases: str) -> None:
+    """A numpy function of one float."""
+
+    def function(number: pa.Array) -> pa.Array:
+        return float_function(run, number)
+
+    function.__doc__ = f"{text}\n\n    >>> {example}\n    {answer}\n    "
+    scalar(f"{name}(number DOUBLE) -> DOUBLE", group=GROUP, aliases=aliases)(function)
+
+
+_register("sqrt", np.sqrt, "The square root.", "sqrt(16)", "4.0", "|/")
+_register("cbrt", np.cbrt, "The cube root.", "cbrt(27)", "3.0", "||/")
+_register("exp", np.exp, "e to the power of the number.", "exp(0)", "1.0")
+_register("expm1", np.expm1, "e to the power of the number, less one.", "expm1(0)", "0.0")
+_register("ln", np.log, "The natural logarithm.", "ln(1)", "0.0")
+_register("log1p", np.log1p, "The natural logarithm of the number and one.", "log1p(0)", "0.0")
+_register("log2", np.log2, "The logarithm to base 2.", "log2(8)", "3.0")
+_register("log10", np.log10, "The logarithm to base 10.", "log10(1000)", "3.0")
+_register("log", np.log10, "The logarithm to base 10.", "log(100)", "2.0")
+_register("sin", np.sin, "The sine of radians.", "sin(0)", "0.0")
+_register("cos", np.cos, "The cosine of radians.", "cos(0)", "1.0")
+_register("tan", np.tan, "The tangent of radians.", "tan(0)", "0.0")
+_register("cot", lambda number: 1 / np.tan(number), "The cotangent of radians.", "round(cot(1), 6)", "0.642093")
+_register("asin", np.arcsin, "The arc sine in radians.", "asin(0)", "0.0")
+_register("acos", np.arccos, "The arc cosine in radians.", "acos(1)", "0.0")
+_register("atan", np.arctan, "The arc tangent in radians.", "atan(0)", "0.0")
+_register("sinh", np.sinh, "The hyperbolic sine.", "sinh(0)", "0.0")
+_register("cosh", np.cosh, "The hyperbolic cosine.", "cosh(0)", "1.0")
+_register("tanh", np.tanh, "The hyperbolic tangent.", "tanh(0)", "0.0")
+_register("asinh", np.arcsinh, "The inverse hyperbolic sine.", "asinh(0)", "0.0")
+_register("acosh", np.arccosh, "The inverse hyperbolic cosine.", "acosh(1)", "0.0")
+_register("atanh", np.arctanh, "The inverse hyperbolic tangent.", "atanh(0)", "0.0")
+_register("degrees", np.degrees, "Radians as degrees.", "degrees(pi())", "180.0")
+_register("radians", np.radians, "Degrees as radians.", "radians(0)", "0.0")
+_register("even", lambda number: np.copysign(np.ceil(np.abs(number) / 2) * 2, number),
+          "The next even number away from zero.", "even(2.9)", "4.0")  # fmt: skip
+_register("rint", np.rint, "The nearest whole number, half to the even one.", "rint(2.5)", "2.0")
+
+
+@scalar("atan2(y DOUBLE, x DOUBLE) -> DOUBLE", group=GROUP)
+def atan2(y: Value, x: Value) -> pa.Array:
+    """The angle of the point (x, y) in radians.
+
+    >>> atan2(0, 1)
+    0.0
+    """
+    return float_function(np.arctan2, y, x)
+
+
+@scalar("log(base DOUBLE, number DOUBLE) -> DOUBLE", group=GROUP)
+def log(base: Value, number: Value) -> pa.Array:
+    """The logarithm to a base.
+
+    >>> log(2, 8)
+    3.0
+    """
+    return float_function(_log, base, number)
+
+
+def _log(base: Any, number: Any) -> Any:
+    found = np.log(number) / np.log(base)
+    nearest = np.round(found)
+    return np.where(np.isfinite(found) & (np.power(base, nearest) == number), nearest, found)
+
+
+@scalar("hypot(a DOUBLE, b DOUBLE) -> DOUBLE", group=GROUP, origin="spark")
+def hypot(a: Value, b: Value) -> pa.Array:
+    """The length of the third side of a right triangle.
+
+    >>> hypot(3, 4)
+    5.0
+    """
+    return float_function(np.hypot, a, b)
+
+
+@scalar("fmod(a DOUBLE, b DOUBLE) -> DOUBLE", group=GROUP, origin="duckdb")
+def fmod(a: Value, b: Value) -> pa.Array:
+    """What division of floats leaves over.
+
+    >>> fmod(5.5, 2)
+    1.5
+    """
+    return float_function(np.fmod, a, b)
+
+
+@scalar("fdiv(a DOUBLE, b DOUBLE) -> DOUBLE", group=GROUP, origin="duckdb")
+def fdiv(a: Value, b: Value) -> pa.Array:
+    """The whole part of a quotient of floats.
+
+    >>> fdiv(5, 2)
+    2.0
+    """
+    return float_function(lambda one, two: np.floor(one / two), a, b)
+
+
+@scalar("nextafter(a DOUBLE, b DOUBLE) -> DOUBLE", group=GROUP, origin="duckdb")
+def nextafter(a: Value, b: Value) -> pa.Array:
+    """The next float from ``a`` towards ``b``.
+
+    >>> nextafter(1, 2)
+    1.0000000000000002
+    """
+    return float_function(np.nextafter, a, b)
+
+
+@scalar("nanvl(number DOUBLE, instead DOUBLE) -> DOUBLE", group=GROUP)
+def nanvl(number: Value, instead: Value) -> pa.Array:
+    """The second argument where the first is NaN.
+
+    >>> nanvl('NaN'::DOUBLE, 5)
+    5.0
+    """
+    number, instead = columns(number, instead)
+    return pc.if_else(pc.is_nan(number), instead, number)
+
+
+@scalar("isnan(number DOUBLE) -> BOOLEAN", group=GROUP)
+def isnan(number: pa.Array) -> pa.Array:
+    """Whether the number is NaN.
+
+    >>> isnan('NaN'::DOUBLE)
+    true
+    """
+    return pc.is_nan(number)
+
+
+@scalar("isinf(number DOUBLE) -> BOOLEAN", group=GROUP, origin="duckdb")
+def isinf(number: pa.Array) -> pa.Array:
+    """Whether the number is an infinity.
+
+    >>> isinf('inf'::DOUBLE)
+    true
+    """
+    return pc.is_inf(number)
+
+
+@scalar("isfinite(number DOUBLE) -> BOOLEAN", group=GROUP, origin="duckdb")
+def isfinite(number: pa.Array) -> pa.Array:
+    """Whether the number is neither NaN nor an infinity.
+
+    >>> isfinite(5.5)
+    true
+    """
+    return pc.is_finite(number)
+
+
+@scalar("iszero(number DOUBLE) -> BOOLEAN", group=GROUP)
+def iszero(number: pa.Array) -> pa.Array:
+    """Whether the number is zero, of either sign.
+
+    >>> iszero(0.0)
+    true
+    """
+    return pc.equal(number, 0.0)
+
+
+@scalar("signbit(number DOUBLE) -> BOOLEAN", group=GROUP, origin="duckdb")
+def signbit(number: pa.Array) -> pa.Array:
+    """Whether the number has a minus.
+
+    >>> signbit(-1.0)
+    true
+    """
+    return views.to_array(np.signbit(views.values_of(number)), pa.bool_(), views.valid_of(number))
+
+
+def _float_each(run: Callable[[float], float], number: pa.Array) -> pa.Array:
+    def guarded(item: float) -> float:
+        try:
+            return run(item)
+        except (ValueError, OverflowError):
+            return math.nan if item != item or item <= 0 else math.inf
+
+    return map_rows(guarded, pa.float64(), number)
+
+
+@scalar("gamma(number DOUBLE) -> DOUBLE", group=GROUP, origin="duckdb")
+@per_row
+def gamma(number: pa.Array) -> pa.Array:
+    """The gamma function.
+
+    Goes row by row: numpy lacks it.
+
+    >>> gamma(5)
+    24.0
+    """
+    return _float_each(math.gamma, number)
+
+
+@scalar("lgamma(number DOUBLE) -> DOUBLE", group=GROUP, origin="duckdb")
+@per_row
+def lgamma(number: pa.Array) -> pa.Array:
+    """The logarithm of the gamma function.
+
+    Goes row by row: numpy lacks it.
+
+    >>> lgamma(2)
+    0.0
+    """
+    return _float_each(math.lgamma, number)
+
+
+# --- constants and chance --------------------------------------------------------------------------------------------
+
+
+@scalar("pi() -> DOUBLE", group=GROUP)
+def pi() -> pa.Scalar:
+    """The ratio of a circle's circumference to its diameter.
+
+    >>> pi()
+    3.141592653589793
+    """
+    return pa.scalar(math.pi)
+
+
+@scalar("e() -> DOUBLE", group=GROUP, origin="spark")
+def e() -> pa.Scalar:
+    """The base of natural logarithms.
+
+    >>> e()
+    2.718281828459045
+    """
+    return pa.scalar(math.e)
+
+
+@scalar("random() -> DOUBLE", group=GROUP, volatility="volatile", takes_call=True, aliases=("rand",))
+def random_(*, call: CallInfo) -> pa.Array:
+    """A number from 0 to 1, another one in each row.
+
+    >>> random() BETWEEN 0 AND 1
+    true
+    """
+    return pc.random(call.rows)
+
+
+# --- integers --------------------------------------------------------------------------------------------------------
+
+
+@scalar("gcd(a BIGINT, b BIGINT) -> BIGINT", group=GROUP)
+def gcd(a: Value, b: Value) -> pa.Array:
+    """The greatest common divisor.
+
+    >>> gcd(48, 18)
+    6
+    """
+    return _integer_function(np.gcd, a, b)
+
+
+@scalar("lcm(a BIGINT, b BIGINT) -> BIGINT", group=GROUP)
+def lcm(a: Value, b: Value) -> pa.Array:
+    """The least common multiple.
+
+    >>> lcm(4, 6)
+    12
+
+    22003  it is out of range
+    """
+    one, two = columns(a, b)
+    left, right = views.values_of(one), views.values_of(two)
+    divisor = np.maximum(np.gcd(left, right), 1)
+    product = decimals.multiply(Scaled(np.abs(left // divisor), views.valid_of(one)),
+                                Scaled(np.abs(right), views.valid_of(two)))  # fmt: skip
+    if product.is_wide:
+        raise NumericOutOfRange("bigint out of range")
+    return views.to_array(product.values, pa.int64(), product.valid)  # type: ignore[arg-type]
+
+
+def _integer_function(run: Callable[..., Any], a: Value, b: Value) -> pa.Array:
+    one, two = columns(a, b)
+    left, right = views.valid_of(one), views.valid_of(two)
+    valid = right if left is None else left if right is None else left & right
+    return views.to_array(run(views.values_of(one), views.values_of(two)), pa.int64(), valid)
+
+
+@scalar("factorial(number BIGINT) -> BIGINT", group=GROUP, aliases=("!",))
+def factorial(number: pa.Array) -> pa.Array:
+    """The product of all whole numbers from 1 on.
+
+    >>> factorial(5)
+    120
+
+    22003  a number below 0 or above 20
+    """
+    table = np.array([math.factorial(item) for item in range(21)], np.int64)
+    live = pc.fill_null(number, 0)
+    if len(live) and not 0 <= pc.min(live).as_py() <= pc.max(live).as_py() <= 20:
+        raise NumericOutOfRange("factorial takes numbers from 0 to 20")
+    return views.to_array(table[views.values_of(live)], pa.int64(), views.valid_of(number))
+
+
+@scalar("div(a NUMERIC, b NUMERIC) -> BIGINT", group=GROUP, origin="postgres", takes_call=True)
+def div(a: Value, b: Value, *, call: CallInfo) -> pa.Array:
+    """The whole part of a quotient.
+
+    >>> div(7, 2)
+    3
+
+    22012  division by zero
+    """
+    scales = [type.scale if isinstance(type, Decimal) else 0 for type in call.types]
+    if any(isinstance(type, Float) for type in call.types):
+        raise InvalidParameter("div takes integers and decimals")
+    one, two = (decimals.scaled(value) for value in columns(a, b))
+    assert one is not None and two is not None
+    whole = decimals.divide(one, two, raised=scales[1] - scales[0])
+    if whole.is_wide:
+        raise NumericOutOfRange("bigint out of range")
+    return views.to_array(whole.values, pa.int64(), whole.valid)  # type: ignore[arg-type]
+
+
+@scalar("pmod(a INTEGER, b INTEGER) -> INTEGER", group=GROUP, origin="spark", returns=widest_integer, takes_call=True)
+def pmod(a: Value, b: Value, *, call: CallInfo) -> pa.Array:
+    """What division leaves over, with the divisor's sign; NULL for division by zero.
+
+    >>> pmod(-7, 3)
+    2
+    """
+    one, two = columns(a, b)
+    divisors = views.values_of(two)
+    rest = _integer_function(lambda left, right: np.mod(left, np.where(right == 0, 1, right)), one, two)
+    missing = views.to_boolean(divisors == 0)
+    return pc.if_else(missing, pa.scalar(None, pa.int64()), rest).cast(call.returns.physical)
+
+
+@scalar("bit_count(number BIGINT) -> BIGINT", group="bits")
+def bit_count(number: pa.Array) -> pa.Array:
+    """How many bits are set.
+
+    >>> bit_count(7)
+    3
+    """
+    bits = np.bitwise_count(views.values_of(number).view(np.uint64))
+    return views.to_array(bits, pa.int64(), views.valid_of(number))
+
+
+@scalar("width_bucket(number DOUBLE, low DOUBLE, high DOUBLE, count INT) -> INT", group=GROUP, origin="postgres")
+def width_bucket(number: Value, low: Value, high: Value, count: Value) -> pa.Array:
+    """Which of ``count`` equal bins from ``low`` to ``high`` holds the number; 0 below, ``count + 1`` above.
+
+    >>> width_bucket(5.35, 0.024, 10.06, 5)
+    3
+    """
+
+    def bucket(item: float, low: float, high: float, count: int) -> int:
+        if count < 1 or low == high or item != item:
+            raise InvalidParameter("width_bucket takes a count above 0 and bounds that differ")
+        place = (item - low) / (high - low)
+        return 0 if place < 0 else count + 1 if place >= 1 else int(place * count) + 1
+
+    return map_rows(bucket, pa.int32(), number, low, high, count)
+
+
