@@ -29,7 +29,7 @@ EPOCH: Final = datetime.datetime(1970, 1, 1)
 ONE_MICROSECOND: Final = datetime.timedelta(microseconds=1)
 
 _DATE = re.compile(r"(\d{1,6})-(\d{1,2})-(\d{1,2})|(\d{4})(\d{2})(\d{2})")
-_TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?(?:\s*([AaPp])[Mm])?")
+_TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?(?:\s*([AaPp])[Mm]\b)?")
 _OFFSET = re.compile(r"([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
 
 

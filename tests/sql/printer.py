@@ -102,8 +102,8 @@ def text(expr: Expr) -> str:
         case bound.Column(name=name):
             return name
         case bound.Literal(value=value):
-            shown = {True: "true", False: "false", None: "NULL"}.get(value) if value is None or value is True or value is False else repr(value)  # noqa: E501
-            return f"{shown}::{expr.type.sql}" if expr.type.sql not in ("BIGINT", "VARCHAR", "BOOLEAN", "NULL") else str(shown)
+            plain = expr.type.sql in ("BIGINT", "VARCHAR", "BOOLEAN", "NULL")
+            return constant(value) if plain else f"{constant(value)}::{expr.type.sql}"
         case bound.Call(function=function, arguments=arguments):
             inner = list(map(text, arguments))
             if len(inner) == 2 and not function.name[0].isalpha():
@@ -135,10 +135,17 @@ def text(expr: Expr) -> str:
         case bound.Exists(plan=inside):
             return f"exists<{_flat(inside)}>"
         case bound.Quantified(op=op, operands=operands, plan=inside, every=every):
-            left = ", ".join(map(text, operands))
-            return f"{left} {op} {'ALL' if every else 'ANY'} <{_flat(inside)}>"
+            compared = ", ".join(map(text, operands))
+            return f"{compared} {op} {'ALL' if every else 'ANY'} <{_flat(inside)}>"
         case _:
             return type(expr).__name__
+
+
+def constant(value: object) -> str:
+    """A constant in SQL's words for NULL and truth, else Python's."""
+    if value is None:
+        return "NULL"
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _flat(node: plan.Plan) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lake.errors import DuplicateColumn, SyntaxFailure, UndefinedColumn
+from lake.errors import DuplicateColumn, LakeError, SyntaxFailure, UndefinedColumn
 from lake.sql import ast, plan
 from lake.sql.bind.coerce import cast, is_nullable
 from lake.sql.bind.query import bind_query
@@ -49,7 +49,7 @@ def bind_insert(
         targets = ()
     else:
         query = _with_defaults(statement.query, targets, defaults)
-        rows = bind_query(query, Scope(), shared)
+        rows = _typed_values(query, targets, shared) or bind_query(query, Scope(), shared)
         if statement.by_name:
             targets = _named_targets(rows, columns, statement, shared)
         elif len(rows.columns) > len(targets):
@@ -68,7 +68,8 @@ def bind_insert(
             value = Literal(column.type, None)
         exprs.append(cast(_constant_of(rows, value), column.type, time_zone=shared.settings.time_zone))
     outputs = tuple(
-        shared.column(column.name, column.type, is_nullable(expr)) for column, expr in zip(columns, exprs, strict=True)
+        expr if isinstance(expr, Column) else shared.column(column.name, column.type, is_nullable(expr))
+        for column, expr in zip(columns, exprs, strict=True)
     )
     return InsertRows(plan.Project(outputs, tuple(exprs), rows.plan), outputs, frozenset(given))
 
@@ -114,6 +115,33 @@ def _with_defaults(
                 values[place] = defaults.get(targets[place].name, ast.Literal(None, span=value.span))
         rows.append(tuple(values))
     return replace(query, body=replace(query.body, rows=tuple(rows)))
+
+
+def _typed_values(query: ast.Query, targets: Sequence[TableColumn], shared: Shared) -> Bound | None:
+    """VALUES with each value cast to its column's type at once; None for another query."""
+    body = query.body
+    if not isinstance(body, ast.Values) or query.ctes or query.order or query.order_all or query.limit or query.offset:
+        return None
+    width = len(body.rows[0])
+    if width > len(targets):
+        return None
+    env, zone = Env(shared, Scope(), "VALUES"), shared.settings.time_zone
+    rows: list[tuple[Expr, ...]] = []
+    for row in body.rows:
+        if len(row) != width:
+            raise SyntaxFailure("VALUES lists must all be the same length", position=shared.position(row[0]))
+        rows.append(tuple([_typed(item, target, env, zone) for item, target in zip(row, targets, strict=False)]))
+    outputs = tuple(shared.column(target.name, target.type) for target in targets[:width])
+    return Bound(plan.Values(tuple(rows), outputs), outputs, tuple(column.name for column in outputs))
+
+
+def _typed(item: ast.Expr, target: TableColumn, env: Env, zone: str) -> Expr:
+    try:
+        return cast(env.bind(item), target.type, time_zone=zone)
+    except LakeError as error:
+        if error.position is None:
+            error.position = env.position(item)
+        raise
 
 
 def _constant_of(rows: Bound, value: Expr) -> Expr:

@@ -272,10 +272,10 @@ def aliased(entries: Iterable[Entry], alias: str) -> tuple[Entry, ...]:
 
 
 def check_aliases(left: Iterable[Entry], right: Iterable[Entry], position: int | None) -> None:
-    """42712 where both sides of a FROM have a table of one name."""
+    """42712 where both sides of a FROM have a table of one name; two tables of different schemas may share theirs."""
     taken = {entry.path for entry in left if entry.path}
     for path in {entry.path for entry in right if entry.path}:
-        if path in taken:
+        if any(path[-1] == other[-1] and (path == other or 1 in (len(path), len(other))) for other in taken):
             raise DuplicateAlias(f'table name "{path[-1]}" specified more than once', position=position)
 
 
