@@ -58,7 +58,9 @@ def load_word(characters: Any, at: Any) -> Any:
 
 @kernel
 def load_tail(characters: Any, at: Any, count: Any) -> Any:
-    """``count`` (0 to 7) bytes from ``at`` as a little-endian uint64, zeros above."""
+    """``count`` (0 to 7) bytes from uint64 ``at`` as a little-endian uint64, zeros above."""
+    if at + EIGHT <= np.uint64(characters.size):
+        return load_word(characters, at) & ((ONE << np.uint64(8 * count)) - ONE)
     word = np.uint64(0)
     for index in range(count):
         word |= np.uint64(characters[at + np.uint64(index)]) << np.uint64(8 * index)
@@ -90,12 +92,7 @@ def same_bytes(left: Any, left_start: Any, right: Any, right_start: Any, size: A
         at += EIGHT
         other += EIGHT
         size -= 8
-    for _ in range(size):
-        if left[at] != right[other]:
-            return False
-        at += ONE
-        other += ONE
-    return True
+    return load_tail(left, at, size) == load_tail(right, other, size)
 
 
 @kernel
