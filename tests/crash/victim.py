@@ -1,0 +1,73 @@
+"""The process that is killed: eight producers, a tierer and a reader on one lake, until the end.
+
+    python -m tests.crash.victim FOLDER SEED [POINT AFTER]
+
+It prints a line for each acknowledged batch, ``ack PRODUCER SEQ``, and ``broken ...`` if a query sees half a batch.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+from typing import Final
+
+import lake
+from lake.client import Connection
+from lake.storage import faults
+
+PRODUCERS: Final = 8
+ROWS_MAX: Final = 200
+TABLE: Final = "events"
+HALF: Final = (
+    "SELECT producer, seq, count(*) AS rows, min(size) AS size FROM events "
+    "GROUP BY producer, seq HAVING count(*) <> min(size)"
+)
+
+
+def rows_of(producer: int, seq: int, seed: int) -> list[dict[str, object]]:
+    """The rows of a batch: made of its names alone, so that a retry sends the same."""
+    size = random.Random(f"{seed}/{producer}/{seq}").randint(1, ROWS_MAX)
+    return [
+        {"producer": producer, "seq": seq, "row": row, "size": size, "note": f"{producer}-{seq}-{row}" * (seq % 7)}
+        for row in range(size)
+    ]
+
+
+def last_seqs(db: Connection) -> dict[int, int]:
+    """The last batch of each producer that the lake holds."""
+    return dict(db.sql("SELECT producer, max(seq) FROM events GROUP BY producer").rows())
+
+
+def main(folder: str, seed: int, point: str | None, after: int) -> None:
+    """Runs until it is killed."""
+    db = lake.open(folder, tier_secs="0.2")
+    db.sql(
+        f"CREATE TABLE IF NOT EXISTS {TABLE} (producer INT NOT NULL, seq INT NOT NULL, row INT, size INT, note VARCHAR)"
+    )
+    known = last_seqs(db)
+    print("ready", flush=True)
+    if point is not None:
+        faults.arm(point, after=after)
+    for producer in range(PRODUCERS):
+        threading.Thread(target=_produce, args=(db, producer, known.get(producer, 0), seed), daemon=True).start()
+    while True:
+        half = db.sql(HALF).rows()
+        if half:
+            print(f"broken {half}", flush=True)
+        db.sql("CHECKPOINT")
+
+
+def _produce(db: Connection, producer: int, seq: int, seed: int) -> None:
+    while True:
+        seq += 1
+        done = db.append(TABLE, rows_of(producer, seq, seed), producer=f"p{producer}", seq=seq, prev=seq - 1)
+        if done.conflict:
+            print(f"broken conflict at {producer} {seq}", flush=True)
+            return
+        print(f"ack {producer} {seq}", flush=True)
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    main(arguments[0], int(arguments[1]), arguments[2] if len(arguments) > 2 else None, int((arguments[3:] or ["1"])[0]))
