@@ -1,7 +1,7 @@
 """Kernels: Numba functions over contiguous arrays, and a thin layer that takes Arrow arrays to them.
 
 Reading order: ``views`` (Arrow to numpy and back), ``hashing``, ``tables`` and ``groups`` (numbers for keys), ``join``,
-``order``, ``aggregates``, ``exact_sum``, ``decimals``, ``frames``, ``strings``.
+``partition``, ``order``, ``search``, ``aggregates``, ``exact_sum``, ``decimals``, ``frames``, ``strings``.
 
     @kernel
     def add_ones(values, out):
@@ -31,7 +31,9 @@ import numpy as np
 
 KERNELS: Final[dict[str, Kernel]] = {}
 REHEARSALS: Final[list[Callable[[], None]]] = []
-MODULES: Final = ("tables", "groups", "join", "order", "aggregates", "exact_sum", "decimals", "frames", "strings")
+MODULES: Final = (
+    "tables", "groups", "partition", "join", "order", "search", "aggregates", "exact_sum", "decimals", "frames", "strings",
+)
 
 _COMPILING: Final = threading.RLock()
 
