@@ -23,11 +23,13 @@ import pyarrow as pa
 
 from lake.clock import Clock, SystemClock
 from lake.errors import FeatureNotSupported, LakeError, NotLeading, TooManyRequests
+from lake.log import error as log_error
 from lake.metrics import COMMIT_SECONDS, COMMITS, HWM, UNTIERED_ROWS
 from lake.storage.catalog.changes import AddFiles, Change, Commit, Elected, apply
 from lake.storage.catalog.manifests import Manifests
 from lake.storage.catalog.model import DataFile, Table
 from lake.storage.catalog.state import State
+from lake.storage.catalog.statistics import StatisticsCache
 from lake.storage.commits import checkpoint, terms
 from lake.storage.commits.log import Log
 from lake.storage.commits.sequencer import Acknowledged, Append, Flush, Sequencer
@@ -62,6 +64,7 @@ class Lake:
         self.writers = ThreadPoolExecutor(options.workers, thread_name_prefix="lake-files")
         self.log = Log(store, clock, self._fetchers)
         self.manifests = Manifests(store)
+        self.statistics = StatisticsCache()
         self.reader = Reader(store, Footers(), HotColumns(options.hot_bytes))
         self._changed = threading.Condition()
         self._state, uncovered = checkpoint.open_state(store, self.log)
@@ -102,7 +105,7 @@ class Lake:
 
     def snapshot(self, state: State | None = None) -> Snapshot:
         """All rows at ``state``, by default the newest."""
-        taken = Snapshot(state or self._state, self.reader, self.manifests)
+        taken = Snapshot(state or self._state, self.reader, self.manifests, self.statistics)
         self._snapshots.add(taken)
         return taken
 
@@ -225,6 +228,7 @@ class Lake:
         """Makes this process the one that commits; answers the term. Whoever led finds out at its next commit."""
         if self.leads and self._term is not None:
             return self._term.term
+        self._step_down()
         self.refresh()
         writer = f"{self.clock.random.getrandbits(96):024x}"
         term = terms.claim(self.store, self.clock, writer, address)
@@ -269,17 +273,20 @@ class Lake:
 
     def release(self) -> None:
         """Steps down: commits what waits, writes a checkpoint, and says so."""
-        if self._sequencer is None:
-            return
-        self.upkeep.stop()
-        led = self._sequencer.leads
-        self._sequencer.close()
-        self._sequencer = None
+        led = self.leads
+        self._step_down()
         if led and self._term is not None:
             if self._uncovered[0] >= RELEASE_COMMITS or self._uncovered[1] >= RELEASE_BYTES:
                 self.write_checkpoint()
             terms.mark_left(self.store, self.clock, self._term)
         self._term = None
+
+    def _step_down(self) -> None:
+        """Ends the threads of a leader, after what they are at."""
+        if self._sequencer is not None:
+            self.upkeep.stop()
+            self._sequencer.close()
+            self._sequencer = None
 
     def close(self) -> None:
         """Steps down and frees the threads."""
@@ -339,7 +346,11 @@ class Lake:
         HWM.set(state.number)
         UNTIERED_ROWS.set(state.tail_rows)
         for listener in list(self._listeners):
-            listener(commit, state)
+            try:
+                listener(commit, state)
+            except Exception as failure:
+                # The commit is durable and its writers are told so, whatever becomes of those who follow it.
+                log_error("a follower of commits failed", failure, commit=commit.number)
 
     def _leading(self) -> Sequencer:
         if self._sequencer is None:

@@ -13,6 +13,7 @@ from lake.errors import (
     DataCorrupted,
     DuplicateObject,
     InvalidParameter,
+    InvalidText,
     IoFailure,
     NotLeading,
     SerializationFailure,
@@ -118,7 +119,7 @@ def test_elections_stay_when_commits_go() -> None:
     """A leader that slept through its successor's election and the removal of its commits is still fenced."""
     store, clock = MemoryStore(), VirtualClock(START)
     store._clock = clock
-    asleep = lake_with_table(store, clock)
+    asleep = lake_with_table(store, VirtualClock(START))  # its own clock sleeps with it, and tells it nothing
     append(asleep, 1)
     awake = open_lake(store, clock)
     for number in range(5):
@@ -268,6 +269,35 @@ def test_rows_for_a_table_that_changed_are_refused() -> None:
     lake.commit([DropTable(table.id)])
     with pytest.raises(UndefinedTable):
         lake.commit(appends=[Append(table.id, rows_of(1))])
+
+
+def test_a_text_that_is_not_unicode_is_refused_to_its_writer_alone() -> None:
+    lake = lake_with_table()
+    table = lake.state.table("t").id
+    release = hold(lake)
+    good = lake.submit(Flush((Append(table, rows_of(1)),)))
+    bad = lake.submit(Flush((Append(table, rows_of(2)),), producer="\ud800", seq=1))
+    worse = lake.submit(Flush(changes=(CreateTable(table_of(9, "\ud800")),)))
+    release()
+    assert good.result().seg == 3
+    for future in (bad, worse):
+        with pytest.raises(InvalidText):
+            future.result()
+    assert numbers(lake) == [1]
+    with pytest.raises(InvalidParameter):
+        append(lake, 1, producer="p", seq=1 << 63)
+
+
+def test_a_failing_listener_does_not_fail_the_writer(capsys: pytest.CaptureFixture[str]) -> None:
+    lake = lake_with_table()
+    heard: list[int] = []
+    lake.on_commit(lambda commit, state: 1 // 0)
+    end = lake.on_commit(lambda commit, state: heard.append(state.number))
+    append(lake, 1)
+    end()
+    append(lake, 2)
+    assert heard == [3] and numbers(lake) == [1, 2]
+    assert "ZeroDivisionError" in capsys.readouterr().err
 
 
 def test_the_queue_has_a_limit() -> None:

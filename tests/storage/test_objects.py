@@ -82,6 +82,7 @@ def test_list_is_by_prefix_and_sorted(store: ObjectStore) -> None:
         store.put(name, b"")
     assert [info.name for info in store.list("data/t/")] == ["data/t/1", "data/t/2"]
     assert [info.name for info in store.list("data/t")] == ["data/t/1", "data/t/2", "data/tt/3"]
+    assert [info.name for info in store.list("data/t", after="data/t/1")] == ["data/t/2", "data/tt/3"]
     assert [info.name for info in store.list("")] == ["da", "data/other", "data/t/1", "data/t/2", "data/tt/3", "log/x"]
 
 

@@ -322,3 +322,22 @@ def test_statistics_are_of_files_and_tail() -> None:
     written = lake.write_files(table, [rows_of(1)])
     lake.commit([AddFiles(table.id, written.files, written.sketches)])
     assert lake.snapshot().table("t").statistics().rows == 252
+
+
+def test_ranges_are_bounds_of_every_row_of_a_long_tail() -> None:
+    """Distinct values of a long tail are scaled from a part of it; least and greatest are of all rows."""
+    lake = lake_with_table()
+    rows = 300_000
+    values = pa.array([*range(rows - 1), 10**12], pa.int64())
+    batch = pa.RecordBatch.from_arrays([values, pa.nulls(rows, pa.string()), values], names=["a", "s", "d"])
+    lake.commit(appends=[Append(1, batch)])
+    found = lake.snapshot().table("t").statistics()
+    assert (found.columns["a"].min, found.columns["a"].max) == (0, 10**12)
+    assert found.columns["a"].distinct == pytest.approx(rows, rel=0.1)
+    assert found.columns["s"].null_fraction == 1.0
+    cache = lake.statistics
+    assert len(cache._ranges) == 3 * len(lake.snapshot().table("t").tail_chunks())
+    assert lake.snapshot().table("t").statistics() == found
+    lake.tier()
+    assert lake.snapshot().table("t").statistics().columns["a"].max == 10**12
+    assert cache._ranges == {}, "what is known of a batch goes with it"

@@ -1,10 +1,17 @@
 """What the planner may know of a table: rows, and of each column its range, NULLs and distinct values.
 
-Folded from the records of files and manifests, and from the tail's batches; nothing is read from a file.
+Folded from the records of files and manifests, and from the tail's batches; nothing is read from a file. ``min`` and
+``max`` are bounds of every row, so that what is proven by them holds; ``distinct`` is an estimate.
+
+Planning asks for them for each statement, so what does not change is kept: the fold of a table's files while it has the
+same files, and what was seen in a batch while the batch lives.
 """
 
 from __future__ import annotations
 
+import threading
+import weakref
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,7 +22,10 @@ from lake.storage.catalog import sketches
 from lake.storage.catalog.manifests import folded_ranges
 from lake.storage.catalog.model import Column, ColumnRange, DataFile, Manifest, RangeValue, Table
 
-TAIL_SAMPLE_ROWS: Final = 262_144  # of the tail that are looked at; beyond, counts are scaled
+SKETCHED_ROWS: Final = 262_144  # of a tail; of more rows distinct values are scaled, ranges are of all
+KEPT_TABLES: Final = 4_096
+
+Ranges = dict[int, ColumnRange]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,70 +46,109 @@ class TableStatistics:
     columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
 
 
-def table_statistics(table: Table, tail: Sequence[pa.RecordBatch] = ()) -> TableStatistics:
-    """The statistics of a table whose tail holds the batches ``tail``."""
-    pieces: list[Manifest | DataFile] = [*table.manifests, *table.files]
-    tail_rows = sum(batch.num_rows for batch in tail)
-    rows = sum(piece.rows for piece in pieces) + tail_rows
-    sample = _sample(tail)
-    seen = sum(batch.num_rows for batch in sample)
-    folded = folded_ranges([piece.ranges for piece in pieces], [piece.rows for piece in pieces])
-    columns = {}
-    for column in table.columns:
-        in_tail, sketch = _column_of_tail(column, sample)
-        known = [table.sketches.get(column.id, b""), sketch]
-        found = _fold_two(folded.get(column.id), sum(piece.rows for piece in pieces), in_tail, seen)
-        distinct = sketches.estimate(sketches.merged(known)) if any(known) else None
-        if distinct is not None and seen < tail_rows and distinct > 0.5 * seen:
-            distinct *= tail_rows / max(seen, 1)
-        counted = sum(piece.rows for piece in pieces) + seen
-        columns[column.name] = ColumnStatistics(
-            min=found.low if found else None,
-            max=found.high if found else None,
-            null_fraction=found.nulls / counted if found and counted else None,
-            distinct=min(distinct, rows) if distinct is not None else None,
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    files: tuple[DataFile, ...]
+    manifests: tuple[Manifest, ...]
+    rows: int
+    ranges: Ranges
+
+
+class StatisticsCache:
+    """Statistics of the tables of one lake."""
+
+    def __init__(self) -> None:
+        self._folded: OrderedDict[int, _Folded] = OrderedDict()
+        self._ranges: dict[tuple[int, int], tuple[weakref.ref[pa.RecordBatch], ColumnRange]] = {}
+        self._sketches: dict[tuple[int, int], tuple[weakref.ref[pa.RecordBatch], bytes]] = {}
+        self._lock = threading.Lock()
+
+    def table(self, table: Table, tail: Sequence[pa.RecordBatch] = ()) -> TableStatistics:
+        """The statistics of a table whose tail holds the batches ``tail``."""
+        folded = self._files(table)
+        tail_rows = sum(batch.num_rows for batch in tail)
+        rows = folded.rows + tail_rows
+        columns = {}
+        for column in table.columns:
+            found = _joined(folded, column, [self._range(batch, column) for batch in tail], tail)
+            columns[column.name] = ColumnStatistics(
+                min=found.low if found else None,
+                max=found.high if found else None,
+                null_fraction=found.nulls / rows if found and rows else None,
+                distinct=self._distinct(table, column, tail, rows),
+            )
+        return TableStatistics(float(rows), columns)
+
+    def _files(self, table: Table) -> _Folded:
+        with self._lock:
+            known = self._folded.get(table.id)
+            if known is not None and known.files is table.files and known.manifests is table.manifests:
+                self._folded.move_to_end(table.id)
+                return known
+        pieces: list[Manifest | DataFile] = [*table.manifests, *table.files]
+        counts = [piece.rows for piece in pieces]
+        made = _Folded(
+            table.files, table.manifests, sum(counts), folded_ranges([piece.ranges for piece in pieces], counts)
         )
-    return TableStatistics(float(rows), columns)
+        with self._lock:
+            self._folded[table.id] = made
+            if len(self._folded) > KEPT_TABLES:
+                self._folded.popitem(last=False)
+        return made
 
+    def _distinct(self, table: Table, column: Column, tail: Sequence[pa.RecordBatch], rows: int) -> float | None:
+        seen: list[bytes] = [table.sketches.get(column.id, b"")]
+        tail_rows = sum(batch.num_rows for batch in tail)
+        sketched = 0
+        for batch in tail:
+            if sketched >= SKETCHED_ROWS:
+                break
+            seen.append(self._sketch(batch, column))
+            sketched += batch.num_rows
+        if not any(seen):
+            return None
+        distinct = sketches.estimate(sketches.merged(seen))
+        if sketched < tail_rows and distinct > sketched / 2:
+            distinct *= tail_rows / sketched
+        return min(distinct, float(rows))
 
-def _sample(tail: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    taken: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in tail:
-        if rows >= TAIL_SAMPLE_ROWS:
-            break
-        taken.append(batch)
-        rows += batch.num_rows
-    return taken
-
-
-def _column_of_tail(column: Column, batches: Sequence[pa.RecordBatch]) -> tuple[ColumnRange | None, bytes]:
-    ends: list[ColumnRange] = []
-    counts: list[int] = []
-    found: list[bytes] = []
-    for batch in batches:
+    def _range(self, batch: pa.RecordBatch, column: Column) -> ColumnRange:
+        key = (id(batch), column.id)
+        known = self._ranges.get(key)
+        if known is not None and known[0]() is batch:
+            return known[1]
         if column.stored not in batch.schema.names:
-            ends.append(ColumnRange(None, None, batch.num_rows))
+            found = ColumnRange(None, None, batch.num_rows)
         else:
             array = batch.column(column.stored)
             low, high = sketches.range_of(array, column.type)
-            ends.append(ColumnRange(low, high, array.null_count))
-            found.append(sketches.sketch_of(array))
-        counts.append(batch.num_rows)
-    if not ends:
-        return None, b""
-    folded = folded_ranges([{0: each} for each in ends], counts)[0]
-    sketch = sketches.merged(found)
-    return folded, b"" if sketch == sketches.EMPTY else sketch
+            found = ColumnRange(low, high, array.null_count)
+        self._ranges[key] = (weakref.ref(batch, lambda _: self._ranges.pop(key, None)), found)
+        return found
+
+    def _sketch(self, batch: pa.RecordBatch, column: Column) -> bytes:
+        key = (id(batch), column.id)
+        known = self._sketches.get(key)
+        if known is not None and known[0]() is batch:
+            return known[1]
+        found = b""
+        if column.stored in batch.schema.names:
+            found = sketches.sketch_of(batch.column(column.stored))
+            found = b"" if found == sketches.EMPTY else found
+        self._sketches[key] = (weakref.ref(batch, lambda _: self._sketches.pop(key, None)), found)
+        return found
 
 
-def _fold_two(
-    files: ColumnRange | None, file_rows: int, tail: ColumnRange | None, tail_rows: int
+def _joined(
+    folded: _Folded, column: Column, in_tail: Sequence[ColumnRange], tail: Sequence[pa.RecordBatch]
 ) -> ColumnRange | None:
-    if tail is None or tail_rows == 0:
-        return files
-    if file_rows == 0:
-        return tail
-    if files is None:
-        return None
-    return folded_ranges([{0: files}, {0: tail}], [file_rows, tail_rows])[0]
+    """One range of files and tail; None where files do not say, as those from before the column was added."""
+    ranges = [{0: found} for found in in_tail]
+    counts = [batch.num_rows for batch in tail]
+    if folded.rows:
+        known = folded.ranges.get(column.id)
+        if known is None:
+            return None
+        ranges.append({0: known})
+        counts.append(folded.rows)
+    return folded_ranges(ranges, counts).get(0)

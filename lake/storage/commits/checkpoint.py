@@ -174,7 +174,7 @@ def open_state(store: ObjectStore, log: Log) -> tuple[State, int]:
 
 def _open_once(store: ObjectStore, log: Log) -> tuple[State, int]:
     state = newest_checkpoint(store)
-    numbers = [number for number in log.numbers() if number > state.number]
+    numbers = log.numbers(state.number)
     if numbers and numbers != list(range(state.number + 1, numbers[-1] + 1)):
         raise DataCorrupted(f"commits after {state.number} are missing from {store.address}")
     for commit in log.read(numbers):

@@ -96,9 +96,10 @@ class Log:
                 yield commit
                 found = self.find(commit.number + 1) if commit.number == ahead[-1] else None
 
-    def numbers(self) -> list[int]:
-        """Numbers of the commits that are there, ascending."""
-        names = (info.name.removeprefix(COMMIT_FOLDER) for info in self._store.list(COMMIT_FOLDER))
+    def numbers(self, after: int = 0) -> list[int]:
+        """Numbers of the commits that are there and greater than ``after``, ascending."""
+        found = self._store.list(COMMIT_FOLDER, commit_name(after))
+        names = (info.name.removeprefix(COMMIT_FOLDER) for info in found)
         return sorted(int(name) for name in names if name.isdigit())
 
     def remove(self, numbers: Sequence[int]) -> None:

@@ -17,10 +17,19 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 
 from lake.clock import Clock
-from lake.errors import InvalidParameter, IoFailure, NotLeading, SerializationFailure, TooManyRequests
+from lake.errors import (
+    DiskFull,
+    InvalidParameter,
+    InvalidText,
+    IoFailure,
+    NotLeading,
+    SerializationFailure,
+    TooManyRequests,
+)
 from lake.metrics import HWM, ROWS_APPENDED, UNTIERED_ROWS
 from lake.storage.catalog.changes import Advance, AppendRows, Change, Commit, Draft
 from lake.storage.catalog.model import SYSTEM_COLUMNS, Table
@@ -35,6 +44,7 @@ QUEUE_BYTES_MAX: Final = 256 << 20  # of rows that wait for a commit
 ROUND_FLUSHES_MAX: Final = 4_096
 QUIET_SECS: Final = 30.0  # after so long without a commit a leader looks whether it still leads
 PRODUCER_BYTES_MAX: Final = 512
+SEQ_MAX: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +158,8 @@ class Sequencer:
         53300  too many flushes wait
         57P03  this process does not lead any longer
         """
-        if flush.producer is not None and flush.seq < 1:
-            raise InvalidParameter("seq counts from 1")
+        if flush.producer is not None and not 1 <= flush.seq <= SEQ_MAX:
+            raise InvalidParameter(f"seq counts from 1 to {SEQ_MAX}, and {flush.seq} is not between")
         if flush.producer is not None and len(flush.producer.encode("utf-8", "replace")) > PRODUCER_BYTES_MAX:
             raise InvalidParameter(f"a producer's name has at most {PRODUCER_BYTES_MAX} bytes")
         self._check_leading()
@@ -219,7 +229,7 @@ class Sequencer:
             after = taking.draft.state()
             try:
                 size = self._log.append(commit)
-            except IoFailure:
+            except (IoFailure, DiskFull):
                 self._uncertain = (commit, after)
                 raise
             self._committed_at = self._clock.monotonic()
@@ -337,6 +347,9 @@ class _Round:
         more: Sequence[Change | Append] = flush.prepare(self.draft.state()) if flush.prepare is not None else ()
         # Everything is checked before the first row is taken, because rows that wait to be settled are not taken back.
         rows = [self._checked(item) for item in waiting.rows]
+        advance = Advance(flush.producer, flush.seq) if flush.producer is not None else None
+        if advance is not None:
+            _check_text(advance)
         row = self._rows.get(rows[0].table, 0) if rows else 0
         for item in rows:
             self._add_rows(item)
@@ -348,10 +361,10 @@ class _Round:
                     self._add_rows(self._checked(self._pack(change)))
                     self.settle()
             else:
+                _check_text(change)
                 self.draft.apply(change)
                 self.changes.append(change)
-        if flush.producer is not None:
-            advance = Advance(flush.producer, flush.seq)
+        if advance is not None:
             self.draft.apply(advance)
             self.changes.append(advance)
         answer = Acknowledged(self.draft.number, row=row, ms=self.draft.time // 1_000)
@@ -371,6 +384,17 @@ class _Round:
 
     def _checked(self, rows: _Rows) -> _Rows:
         return _Rows(rows.table, aligned(self.draft.table(rows.table), rows.batch), rows.segment, rows.checksum)
+
+
+def _check_text(change: Change) -> None:
+    """Refuses, to its own writer, what could not be encoded with the round.
+
+    22P02  a name or text that is not Unicode
+    """
+    try:
+        msgspec.json.encode(change)
+    except UnicodeEncodeError as error:
+        raise InvalidText(f"a name or text is not valid Unicode: {error.reason}") from error
 
 
 def aligned(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:

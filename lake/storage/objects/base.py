@@ -89,8 +89,8 @@ class ObjectStore(Protocol):
         """Replaces if the object still has ``etag``; False says that it has another, or is gone."""
         ...
 
-    def list(self, prefix: str) -> list[ObjectInfo]:
-        """Objects whose names start with ``prefix``, by name."""
+    def list(self, prefix: str, after: str = "") -> list[ObjectInfo]:
+        """Objects whose names start with ``prefix`` and sort behind ``after``, by name."""
         ...
 
     def delete(self, name: str) -> None:

@@ -119,8 +119,8 @@ class LocalStore:
             self._sync_folder(folder)
             return True
 
-    def list(self, prefix: str) -> list[ObjectInfo]:
-        """Objects whose names start with ``prefix``, by name."""
+    def list(self, prefix: str, after: str = "") -> list[ObjectInfo]:
+        """Objects whose names start with ``prefix`` and sort behind ``after``, by name."""
         OBJECT_REQUESTS.add(op="list")
         folder = prefix.rpartition("/")[0]
         if folder:
@@ -133,7 +133,7 @@ class LocalStore:
                 if entry.is_dir(follow_symlinks=False):
                     if name != TEMPORARY and (name + "/").startswith(prefix[: len(name) + 1]):
                         pending.append(name)
-                elif name.startswith(prefix):
+                elif name.startswith(prefix) and name > after:
                     with contextlib.suppress(FileNotFoundError):
                         found.append(_info(name, entry.stat()))
         return sorted(found, key=lambda info: info.name)

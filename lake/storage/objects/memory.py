@@ -76,12 +76,13 @@ class MemoryStore:
             self._store(name, data)
             return True
 
-    def list(self, prefix: str) -> list[ObjectInfo]:
-        """Objects whose names start with ``prefix``, by name."""
+    def list(self, prefix: str, after: str = "") -> list[ObjectInfo]:
+        """Objects whose names start with ``prefix`` and sort behind ``after``, by name."""
         self._count("list")
         with self._lock:
             stored = list(self._objects.items())
-        return sorted((item.info for name, item in stored if name.startswith(prefix)), key=lambda info: info.name)
+        found = (item.info for name, item in stored if name.startswith(prefix) and name > after)
+        return sorted(found, key=lambda info: info.name)
 
     def delete(self, name: str) -> None:
         """Removes; nothing to remove is no error."""

@@ -20,7 +20,7 @@ from lake.rows import Part, Predicate
 from lake.storage.catalog.manifests import Manifests
 from lake.storage.catalog.model import PUBLIC, SYSTEM_COLUMNS, Column, DataFile, Table
 from lake.storage.catalog.state import State
-from lake.storage.catalog.statistics import TableStatistics, table_statistics
+from lake.storage.catalog.statistics import StatisticsCache, TableStatistics
 from lake.storage.tables.prune import keeps_file, keeps_group
 from lake.storage.tables.read import Reader, Wanted, read_group, row_batches
 from lake.storage.tail.tail import Tail
@@ -29,10 +29,11 @@ from lake.storage.tail.tail import Tail
 class Snapshot:
     """All tables at ``state.number``."""
 
-    def __init__(self, state: State, reader: Reader, manifests: Manifests) -> None:
+    def __init__(self, state: State, reader: Reader, manifests: Manifests, statistics: StatisticsCache) -> None:
         self.state = state
         self.reader = reader
         self.manifests = manifests
+        self.statistics = statistics
 
     def table(self, name: str, schema: str = PUBLIC) -> TableSnapshot:
         """A table's rows.
@@ -100,7 +101,7 @@ class TableSnapshot:
     def statistics(self) -> TableStatistics:
         """What the planner may know of the table."""
         if self._statistics is None:
-            self._statistics = table_statistics(self.table, self.tail_chunks())
+            self._statistics = self.snapshot.statistics.table(self.table, self.tail_chunks())
         return self._statistics
 
     def _wanted(self, name: str) -> Wanted:

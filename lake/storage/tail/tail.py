@@ -61,7 +61,9 @@ class TailPart:
 
     def batch(self, store: ObjectStore | None) -> pa.RecordBatch:
         """The rows as they were written. Two threads that decode at once make the same batch."""
-        batch, encoded = self._batch, self._encoded
+        # In this order: a thread that is done has set the batch before it lets go of the encoded rows.
+        encoded = self._encoded
+        batch = self._batch
         if batch is None:
             if encoded is not None:
                 batch = decode_rows(encoded, f"commit {self.version}")
