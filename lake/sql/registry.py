@@ -89,12 +89,14 @@ class CallInfo:
 
     types     SQL types of the arguments     rows      rows of the batch
     returns   SQL type of the result         settings  the session's, for now() and the like
+    descending   of an aggregate: its first ORDER BY key (of WITHIN GROUP, or in the call) runs downwards
     """
 
     types: tuple[Type, ...]
     returns: Type
     rows: int
     settings: Settings | None
+    descending: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

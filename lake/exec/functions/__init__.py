@@ -6,6 +6,21 @@ go row by row in Python is marked ``@per_row``, and its docstring says why.
 
 from __future__ import annotations
 
-from lake.exec.functions import aggregates, arithmetic, binary, compare, dates, intervals, math, patterns, strings
+from lake.exec.functions import (
+    aggregates,
+    arithmetic,
+    binary,
+    collecting,
+    compare,
+    dates,
+    intervals,
+    math,
+    patterns,
+    statistics,
+    strings,
+)
 
-__all__ = ["aggregates", "arithmetic", "binary", "compare", "dates", "intervals", "math", "patterns", "strings"]
+__all__ = [
+    "aggregates", "arithmetic", "binary", "collecting", "compare", "dates", "intervals", "math", "patterns", "statistics",
+    "strings",
+]  # fmt: skip

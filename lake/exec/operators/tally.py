@@ -41,7 +41,8 @@ def new_accumulator(call: AggregateCall, settings: Settings | None) -> Accumulat
     """The function's empty state."""
     types = tuple(expr.type for expr in call.arguments)
     constants = tuple(expr.value if isinstance(expr, Literal) else None for expr in call.arguments)
-    return call.function.make(CallInfo(types, call.type, 0, settings), constants)
+    descending = bool(call.order) and call.order[0].descending
+    return call.function.make(CallInfo(types, call.type, 0, settings, descending), constants)
 
 
 def make_tally(call: Call, settings: Settings | None) -> Tally:
