@@ -16,7 +16,23 @@ from typing import Final
 
 from lake.errors import DatatypeMismatch, DatetimeOverflow, NumericOutOfRange
 from lake.sql import literals
-from lake.sql.bound import Call, Cast, Column, Expr, Literal, MakeList
+from lake.sql.bound import (
+    And,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Compare,
+    Exists,
+    Expr,
+    InList,
+    IsNull,
+    Literal,
+    MakeList,
+    Not,
+    Or,
+    children,
+)
 from lake.sql.decimals import arithmetic_type, common_numeric
 from lake.types import (
     BIGINT,
@@ -47,6 +63,7 @@ from lake.types import (
 )
 
 _WIDE: Final = Context(prec=200)
+ARITHMETIC: Final = frozenset(("+", "-", "*", "/", "%", "//", "^"))
 COMPARISONS: Final = frozenset(("=", "<>", "<", "<=", ">", ">="))
 
 
@@ -368,7 +385,16 @@ def is_nullable(expr: Expr) -> bool:
             return expr.value is None
         case Cast():
             return expr.is_try or is_nullable(expr.operand)
+        case IsNull() | Exists() | MakeList():
+            return False
+        case Compare(op=op):
+            return not op.startswith("is ") and (is_nullable(expr.left) or is_nullable(expr.right))
         case Call():
-            return True
+            names = ARITHMETIC if expr.function.strict else frozenset()
+            return expr.function.name not in names or any(is_nullable(item) for item in expr.arguments)
+        case Case():
+            return is_nullable(expr.otherwise) or any(is_nullable(then) for _, then in expr.whens)
+        case And() | Or() | Not() | InList():
+            return any(is_nullable(item) for item in children(expr))
         case _:
             return True

@@ -19,7 +19,7 @@ from lake.errors import (
 )
 from lake.sql import ast, bound, literals
 from lake.sql.bind.aggregate import to_boolean
-from lake.sql.bind.coerce import COMPARISONS, cast, compared_type, is_numeric, merged_type, number_literal
+from lake.sql.bind.coerce import COMPARISONS, cast, common_type, compared_type, is_numeric, merged_type, number_literal
 from lake.sql.bind.overload import call_function, call_operator
 from lake.sql.bind.scope import Env, binds, find_column, missing_column
 from lake.sql.bound import Compare, Expr, Literal, MakeList
@@ -48,7 +48,6 @@ KEYWORD_FUNCTIONS: Final = frozenset(
     ("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "current_user", "session_user",
      "user", "current_role", "current_schema", "current_catalog", "current_database")
 )  # fmt: skip
-MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def bind_type(name: ast.TypeName) -> Type:
@@ -219,7 +218,7 @@ def binary(op: str, left: Expr, right: Expr, env: Env, node: ast.Node) -> Expr:
     return call_operator(op, left, right, env, node)
 
 
-def compare(op: str, left: Expr, right: Expr, env: Env, node: ast.Node | None) -> Expr:
+def compare(op: str, left: Expr, right: Expr, env: Env, node: ast.Node | None) -> Compare:
     """A comparison, both sides cast to the type they are compared in.
 
     42883  there is no such type
@@ -321,13 +320,15 @@ def bind_in_list(expr: ast.InList, env: Env) -> Expr:
     operand = env.bind(expr.operand)
     items = [env.bind(item) for item in expr.items]
     pairs = [compare("=", operand, item, env, node) for item, node in zip(items, expr.items, strict=True)]
-    types = {pair.left.type for pair in pairs if isinstance(pair, Compare)}
-    if len(types) == 1:
-        values = tuple(pair.right for pair in pairs if isinstance(pair, Compare))
-        first = pairs[0]
-        assert isinstance(first, Compare)
-        return negate(bound.InList(BOOLEAN, first.left, values), expr.negated)
-    return negate(bound.Or(BOOLEAN, tuple(pairs)), expr.negated)
+    type: Type | None = pairs[0].left.type
+    for pair in pairs:
+        type = None if type is None else common_type(type, pair.left.type)
+    if type is not None:
+        zone = env.time_zone
+        values = tuple([cast(pair.right, type, time_zone=zone) for pair in pairs])
+        return negate(bound.InList(BOOLEAN, cast(pairs[0].left, type, time_zone=zone), values), expr.negated)
+    tests = [compare("=", again(expr.operand, operand, env), item, env, expr) for item in items]
+    return negate(bound.Or(BOOLEAN, tuple(tests)), expr.negated)
 
 
 @binds(ast.Like)
@@ -420,9 +421,11 @@ def _compare_rows(expr: ast.Binary, env: Env) -> Expr:
         equal = bound.conjunction(tuple([compare("=", left, right, env, expr) for left, right in pairs]))
         return negate(equal, expr.op == "<>")
     strict = expr.op[0]
-    made = compare(expr.op, *pairs[-1], env, expr)
-    for left, right in reversed(pairs[:-1]):
-        tie = bound.And(BOOLEAN, (compare("=", left, right, env, expr), made))
+    made: Expr = compare(expr.op, *pairs[-1], env, expr)
+    for place in range(len(pairs) - 2, -1, -1):
+        left, right = pairs[place]
+        same = again(expr.left.items[place], left, env), again(expr.right.items[place], right, env)
+        tie = bound.And(BOOLEAN, (compare("=", *same, env, expr), made))
         made = bound.Or(BOOLEAN, (compare(strict, left, right, env, expr), tie))
     return made
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from lake.errors import AmbiguousFunction, UndefinedFunction, UndefinedObject
 from lake.sql import ast, bound
-from lake.sql.bind.coerce import arithmetic_types, cast, is_numeric, is_string_literal, merged_type
+from lake.sql.bind.coerce import ARITHMETIC, arithmetic_types, cast, is_numeric, is_string_literal, merged_type
 from lake.sql.bind.scope import Env, near_name
 from lake.sql.bound import Expr, Literal
 from lake.sql.registry import FUNCTIONS, Function, Parameter, Scalar, TableFunction
@@ -38,7 +38,6 @@ from lake.types import (
     parse_type_name,
 )
 
-ARITHMETIC: Final = frozenset(("+", "-", "*", "/", "%", "//", "^"))
 BITWISE: Final = frozenset(("&", "|", "#"))
 OPERATOR_NAMES: Final = {"**": "^"}
 VARIABLES: Final = frozenset(("T", "U"))
@@ -83,7 +82,7 @@ def call_operator(op: str, left: Expr, right: Expr, env: Env, node: ast.Node | N
             overloads = [item for item in FUNCTIONS.get(op, ()) if isinstance(item, Scalar)]
             choice = choose(op, overloads, arguments, env, env.position(node))
             assert isinstance(choice.function, Scalar)
-            generic = choice.function.signature.returns in ("NUMERIC", "INTEGER", "DECIMAL", "ANY", "T")
+            generic = choice.function.signature.returns in GENERIC
             return bound.Call(types[2] if generic else choice.type, choice.function, choice.arguments)
     return call_function(op, (left, right), env, node)
 
@@ -363,7 +362,7 @@ def _default(parameter: Parameter) -> Expr:
         value = Literal(BIGINT, int(text))
     else:
         value = Literal(DOUBLE, float(text))
-    if parameter.type in VARIABLES or parameter.type in ("ANY", "NUMERIC", "INTEGER", "DECIMAL", "TEMPORAL"):
+    if parameter.type in VARIABLES or parameter.type in GENERIC:
         return value
     return cast(value, named_type(parameter.type))
 
@@ -376,7 +375,7 @@ def _result(function: Function, types: tuple[Type, ...], variables: dict[str, Ty
         word, depth = word[:-2], depth + 1
     if word in VARIABLES:
         found = variables.get(word, NULL)
-    elif word in ("ANY", "NUMERIC", "INTEGER", "DECIMAL", "TEMPORAL"):
+    elif word in GENERIC:
         places = [place for place, item in enumerate(function.signature.parameters) if item.type == word]
         found = types[places[0]] if places and places[0] < len(types) else NULL
     else:

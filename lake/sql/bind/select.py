@@ -95,7 +95,7 @@ def _bind_parts(
         found = grouping.items.get(place)
         parts.exprs.append(replace(inner, aliases=before).bind(item.expr) if found is None else found)
         if item.alias is not None and item.alias not in before:
-            before = {**before, item.alias: Ready(parts.exprs[-1], item.alias)}
+            before = {**before, item.alias: _aliased(item, parts.exprs[-1])}
     inner = replace(inner, aliases=before)
     if select.having is not None:
         parts.having = condition(select.having, replace(inner, clause="HAVING", windows=None), "HAVING")
@@ -117,6 +117,14 @@ def _bind_parts(
         made = inner.bind(key.expr) if place_or_none is None else parts.exprs[place_or_none]
         parts.order.append(sort_key(made, key))
         parts.order_nodes.append(key.expr)
+
+
+def _aliased(item: ast.SelectItem, made: Expr) -> ast.Expr:
+    """What an alias stands for where it is used again: a subquery is bound anew, as its columns stand once in a plan."""
+    assert item.alias is not None
+    if any(isinstance(part, bound.ScalarSubquery | bound.Exists | bound.Quantified) for part in bound.walk(made)):
+        return item.expr
+    return Ready(made, item.alias)
 
 
 def _output_place(expr: ast.Expr, parts: Parts, env: Env, clause: str) -> int | None:

@@ -270,7 +270,6 @@ def _natural(left: From, right: From) -> tuple[str, ...]:
 def _using_pair(name: str, left: From, right: From, node: ast.JoinSource, env: Env) -> tuple[Entry, Entry, Compare]:
     entries = [_using_column(name, side, word, node, env) for side, word in ((left, "left"), (right, "right"))]
     pair = compare("=", entries[0].column, entries[1].column, env, node)
-    assert isinstance(pair, Compare)
     return entries[0], entries[1], pair
 
 

@@ -11,7 +11,7 @@ from lake.sql.bind.coerce import COMPARISONS, cast, is_nullable
 from lake.sql.bind.expr import again, binary, compare, negate
 from lake.sql.bind.overload import call_function, choose
 from lake.sql.bind.scope import Bound, Env, binds
-from lake.sql.bound import AggregateCall, Compare, Expr, Literal, MakeList
+from lake.sql.bound import AggregateCall, Expr, Literal, MakeList
 from lake.sql.registry import FUNCTIONS, Aggregate
 from lake.types import BOOLEAN, TEXT, List
 
@@ -75,7 +75,6 @@ def quantified(op: str, operand: ast.Expr, query: ast.Query, every: bool, node: 
     rights: list[Expr] = []
     for value, column in zip(values, made.columns, strict=True):
         pair = compare(op, value, column, env, node)
-        assert isinstance(pair, Compare)
         lefts.append(pair.left)
         rights.append(pair.right)
     if tuple(rights) == made.columns == made.plan.columns:
@@ -127,10 +126,9 @@ def _over_list(expr: ast.Quantified, source: ast.Expr, env: Env) -> Expr:
         raise UndefinedFunction(f"operator does not exist: {expr.op} ANY/ALL (list)", position=env.position(expr))
     element = env.shared.column("unnest", items.type.of)
     pair = compare(expr.op, operand, element, env, expr)
-    assert isinstance(pair, Compare)
     rows: plan.Plan = plan.Unnest(((element, items),), plan.Values(((),), ()))
     if pair.right != element:
         rows = projected(Bound(rows, (element,), ("unnest",)), [pair.right], env)
-    is_null = bound.IsNull(BOOLEAN, items)
+    is_null = bound.IsNull(BOOLEAN, again(source, items, env))
     test = bound.Quantified(BOOLEAN, expr.op, (pair.left,), rows, expr.every)
     return bound.Case(BOOLEAN, ((is_null, Literal(BOOLEAN, None)),), test)
