@@ -4,7 +4,7 @@
 
 Masks are uint8[rows] and say nothing of NULL: what stands where the text is NULL is undefined. Characters are Unicode code
 points in UTF-8: all bytes but those of the form 10xxxxxx begin one.
-Measured: LIKE '%a%b%' over 1.5 million comments (73 MB) in 30 ms by one thread, where pyarrow takes 65.
+Measured: LIKE '%a%b%' over 1.5 million comments (79 MB) in 47 ms by one thread, where pyarrow takes 190 in the same run.
 """
 
 from __future__ import annotations
