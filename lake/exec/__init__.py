@@ -19,6 +19,7 @@ from lake.exec.operators.base import Operator, column_name
 from lake.exec.operators.batches import make_batch
 from lake.exec.pipeline import Break, Flow, answer_flow
 from lake.sql.bound import Column
+from lake.sql.explain import node_text
 from lake.sql.plan import Plan
 
 __all__ = ["Answer", "Context", "Profile", "run"]
@@ -99,8 +100,9 @@ def _profile(flow: Flow) -> Profile:
 
 def _told(operator: Operator, inputs: list[Profile]) -> Profile:
     measured = operator.metrics
+    text = operator.describe() if operator.plan is None else node_text(operator.plan).partition(": ")[2]
     inputs += [_profile(side) for side in operator.sides()]
     return Profile(
-        operator.name, operator.describe(), operator.plan, measured.rows, measured.ns / 1e6, measured.bytes,
+        operator.name, text, operator.plan, measured.rows, measured.ns / 1e6, measured.bytes,
         measured.spilled, measured.parts, measured.skipped, tuple(inputs),
     )  # fmt: skip

@@ -10,17 +10,20 @@ Lowering goes down with the ids of the columns that are read above, so that an o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 from lake.errors import FeatureNotSupported
 from lake.exec.context import Context
 from lake.exec.operators.asof_join import AsofJoin
-from lake.exec.operators.base import Breaker, Operator
+from lake.exec.operators.base import Breaker, Operator, Source
 from lake.exec.operators.distinct_on import DistinctOn
 from lake.exec.operators.filter import Filter
 from lake.exec.operators.hash_aggregate import HashAggregate
 from lake.exec.operators.hash_join import Condition, HashJoin
 from lake.exec.operators.limit import Limit
 from lake.exec.operators.loop_join import LoopJoin
+from lake.exec.operators.marking_join import MarkingJoin
 from lake.exec.operators.materialize import CteScan, CteSlot
 from lake.exec.operators.project import Project
 from lake.exec.operators.recursion import Recursion
@@ -35,9 +38,14 @@ from lake.exec.operators.window import Window
 from lake.exec.pipeline import Break, Flow
 from lake.sql import plan
 from lake.sql.bound import Column, Compare, Expr, columns_of
+from lake.sql.optimizer.planning import Planning
+from lake.sql.optimizer.statistics import rows_of
 from lake.sql.plan import JoinKind, Plan, SetKind
 
 Needed = frozenset[int]
+
+MARKING_ADVANTAGE: Final = 2.0
+"""How many times larger the right side of a SEMI or ANTI join must be thought for the left one to be built."""
 
 
 def lower_plan(root: Plan, context: Context) -> Flow:
@@ -45,14 +53,16 @@ def lower_plan(root: Plan, context: Context) -> Flow:
 
     0A000  a node that the engine does not run
     """
-    return Lowering(context).lower(root, frozenset(column.id for column in root.columns))
+    return Lowering(context, root).lower(root, frozenset(column.id for column in root.columns))
 
 
 class Lowering:
     """One plan's lowering: the WITH queries in sight by number."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, root: Plan) -> None:
         self._context = context
+        self._root = root
+        self._planning: Planning | None = None
         self._slots: dict[int, CteSlot] = {}
         self._scanned: set[int] = set()
 
@@ -167,6 +177,9 @@ class Lowering:
         mark = node.mark if node.kind is JoinKind.MARK else None
         columns = (*probe, *build) if mark is None else (*probe, mark)
         with_nulls = node.kind is JoinKind.MARK and node.mark_nulls
+        if node.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK) and condition.keys and not with_nulls:
+            if self._is_much_smaller(node.left, node.right):
+                return self._marking_join(node, condition, probe_flow, build_flow, needed)
         tested = used if with_nulls or not condition.keys else columns_of(condition.residual)
         kept = _only(build_flow.columns, frozenset(column.id for column in build) | tested)
         through = _only(probe_flow.columns, frozenset(column.id for column in probe) | tested)
@@ -177,8 +190,26 @@ class Lowering:
             return probe_flow.then(loop)
         join = HashJoin(columns, node.kind, condition, build_flow, probe, build, kept, through, mark, node.mark_nulls)
         if node.kind in (JoinKind.INNER, JoinKind.SEMI, JoinKind.RIGHT):
-            _hand_down(join, probe_flow)
+            join.filters = hand_down([key for key, _ in condition.keys], condition.null_safe, probe_flow)
         return probe_flow.then(join)
+
+    def _marking_join(self, node: plan.Join, condition: Condition, left: Flow, right: Flow, needed: Needed) -> Flow:
+        """A join that answers left rows, with the left side built: the right one is much larger."""
+        turned = Condition(tuple((one, other) for other, one in condition.keys), condition.null_safe, condition.residual)
+        build = _only(left.columns, needed)
+        tested = columns_of(condition.residual)
+        kept = _only(left.columns, frozenset(column.id for column in build) | tested)
+        mark = node.mark if node.kind is JoinKind.MARK else None
+        columns = build if mark is None else (*build, mark)
+        join = MarkingJoin(columns, node.kind, turned, left, build, kept, _only(right.columns, tested), mark)
+        join.filters = hand_down([key for key, _ in turned.keys], turned.null_safe, right)
+        return right.then(join)
+
+    def _is_much_smaller(self, left: Plan, right: Plan) -> bool:
+        """Whether the left side is thought to have far fewer rows than the right one."""
+        if self._planning is None:
+            self._planning = Planning.of(self._root, self._context.settings, None)
+        return rows_of(left, self._planning) * MARKING_ADVANTAGE < rows_of(right, self._planning)
 
     def _asof(self, node: plan.AsofJoin, needed: Needed) -> Flow:
         used = columns_of(tuple(expr for pair in node.keys for expr in pair), node.left_time, node.right_time)
@@ -215,7 +246,7 @@ class Lowering:
         self._slots[node.cte] = slot
 
         def lower_step() -> Flow:
-            lowering = Lowering(self._context)
+            lowering = Lowering(self._context, self._root)
             lowering._slots = {**slots, node.cte: slot}
             return lowering.lower(node.step, _ids(node.step))
 
@@ -249,31 +280,68 @@ def _scan(node: plan.Scan, more: tuple[Expr, ...], needed: Needed) -> Scan:
     filters = (*node.filters, *more)
     used = needed | columns_of(filters)
     read = [(column, name) for column, name in zip(node.outputs, node.names, strict=True) if column.id in used]
-    return Scan(
+    scan = Scan(
         _only(node.outputs, needed), ".".join(node.table.name), node.table.rows,
         tuple(column for column, _ in read), tuple(name for _, name in read), filters,
     )  # fmt: skip
+    scan.plan = replace(node, filters=filters) if more else node
+    return scan
 
 
-def _hand_down(join: HashJoin, flow: Flow) -> None:
-    """Lets a join narrow the scan that its probe keys come from, where only row by row streams lie between.
+def hand_down(keys: Sequence[Expr], null_safe: Sequence[bool], flow: Flow) -> list[tuple[int, Scan, Column]]:
+    """The scans below a join's probe side that its build keys can narrow: position of the key, scan, column."""
+    found = []
+    for position, (key, is_safe) in enumerate(zip(keys, null_safe, strict=True)):
+        if isinstance(key, Column) and not is_safe:
+            found += [(position, scan, column) for scan, column in origins(flow, key.id)]
+    return found
 
-    A stream of the flow may drop rows and add columns; a key that is a column of the scan has the scan's values all the
-    way, and a row dropped early would have found no partner. Joins that keep unmatched build rows are not passed, for
-    those rows depend on all probe rows.
+
+def origins(flow: Flow, wanted: int) -> list[tuple[Scan, Column]]:
+    """The scans whose column is a flow's column, where dropping rows of the scan drops only rows with that value.
+
+    Not through joins that keep unmatched build rows, for those depend on all probe rows, nor through LIMIT.
     """
-    scan = flow.source
-    if not isinstance(scan, Scan):
-        return
-    for stream in flow.streams:
-        if isinstance(stream, HashJoin | LoopJoin) and stream.kind in (JoinKind.RIGHT, JoinKind.FULL):
-            return
-        if isinstance(stream, SamplePercent | AsofJoin):
-            return
-    read = {column.id: column for column in scan.read}
-    for position, (probe, _) in enumerate(join.condition.keys):
-        if isinstance(probe, Column) and probe.id in read and not join.condition.null_safe[position]:
-            join.filters.append((position, scan, read[probe.id]))
+    for stream in reversed(flow.streams):
+        match stream:
+            case Project(columns=columns, exprs=exprs):
+                made = dict(zip((column.id for column in columns), exprs, strict=True))
+                expr = made.get(wanted)
+                if not isinstance(expr, Column):
+                    return []
+                wanted = expr.id
+            case HashJoin() | LoopJoin():
+                if stream.kind in (JoinKind.RIGHT, JoinKind.FULL):
+                    return []
+                if stream.kind is JoinKind.INNER and any(column.id == wanted for column in stream.build):
+                    return origins(stream.build_flow, wanted)
+            case MarkingJoin():
+                return origins(stream.build_flow, wanted)
+            case Filter() | Unnest():
+                pass
+            case _:
+                return []
+    return _source_origins(flow.source, wanted)
+
+
+def _source_origins(source: Source, wanted: int) -> list[tuple[Scan, Column]]:
+    match source:
+        case Scan(read=read):
+            return [(source, column) for column in read if column.id == wanted]
+        case Break(breaker=HashAggregate() as breaker, flow=flow):
+            exprs = {column.id: (index, expr) for index, (column, expr) in enumerate(breaker.groups)}
+            index, expr = exprs.get(wanted, (-1, None))
+            if isinstance(expr, Column) and all(index in keys for keys in breaker.sets):
+                return origins(flow, expr.id)
+        case Break(breaker=Sort(limit=None, offset=0), flow=flow):
+            return origins(flow, wanted)
+        case Break(breaker=Window(partition=partition), flow=flow):
+            if any(isinstance(expr, Column) and expr.id == wanted for expr in partition):
+                return origins(flow, wanted)
+        case UnionAll(columns=columns, sides_in=sides):
+            positions = [index for index, column in enumerate(columns) if column.id == wanted]
+            return [found for at in positions for flow, made in sides for found in origins(flow, made[at].id)]
+    return []
 
 
 def _broken(flow: Flow, breaker: Breaker) -> Flow:

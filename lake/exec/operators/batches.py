@@ -121,6 +121,15 @@ def concat_batches(batches: Sequence[pa.RecordBatch], columns: Sequence[Column])
     return make_batch(names, arrays, sum(batch.num_rows for batch in batches))
 
 
+def join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Batches of the same columns as one; at least one batch."""
+    if len(batches) == 1:
+        return batches[0]
+    names = batches[0].schema.names
+    arrays = [concat_columns([batch.column(name) for batch in batches]) for name in names]
+    return make_batch(names, arrays, sum(batch.num_rows for batch in batches))
+
+
 def slices(batch: pa.RecordBatch, rows_max: int = MORSEL_ROWS) -> Iterator[pa.RecordBatch]:
     """The batch in pieces of at most ``rows_max`` rows, which share its memory."""
     if batch.num_rows <= rows_max:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lake.exec.context import Context
 from lake.exec.kernels.groups import GroupTable
+from lake.exec.kernels.views import values_of
 from lake.exec.memory import Account
 from lake.exec.operators.base import Breaker, Morsel, Source
 from lake.exec.operators.batches import bare_batch, make_batch, names_of, slices, take_rows
@@ -118,10 +119,11 @@ class CountedRows(Breaker):
         return RowCounts(GroupTable(), np.zeros((0, 2), np.int64), context.budget.open(self.metrics))
 
     def absorb(self, state: RowCounts, batch: pa.RecordBatch) -> None:
-        side = int(batch.column(SIDE)[0].as_py())
+        sides = values_of(batch.column(SIDE))
         keys = [batch.column(name) for name in names_of(self.columns)]
         numbers = state.table.insert(keys) if keys else np.zeros(batch.num_rows, np.int64)
-        self._add(state, numbers, side, None)
+        for side in (0, 1):
+            self._add(state, numbers[sides == side], side, None)
         state.account.set(state.table.nbytes + state.counts.nbytes)
 
     def _add(self, state: RowCounts, numbers: Any, side: int, weights: Any) -> None:
