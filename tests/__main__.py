@@ -8,6 +8,7 @@
     python -m tests random --count 5000    random SELECTs on the lake and on Postgres, compared
     python -m tests bench tpch --scale 1   a bench of tests/bench, by name
     python -m tests crash --runs 200       kills a writing process, and looks whether what it acknowledged is there
+    python -m tests tpch --scale 0.1       the answers of TPC-H with rows in files and in the tail, over HTTP and the program
     python -m tests fuzz --count 50000     bad input at every door
 
 The last line of the default run is pytest's own.
@@ -30,6 +31,7 @@ MODULES: Final = {
     "random": "tests.random_sql",
     "crash": "tests.crash.run",
     "fuzz": "tests.fuzz",
+    "tpch": "tests.tpch_places",
     "update": "tests.slt",
 }
 

@@ -10,6 +10,7 @@ import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 import orjson
@@ -130,8 +131,9 @@ def _ndjson(result: Result) -> Iterator[bytes]:
 
 def _separated(separator: str, result: Result) -> Iterator[bytes]:
     """CSV by RFC 4180: a value with the separator, a quote or a line break is quoted; NULL is empty, '' is quoted."""
+    batches = _started(result)
     yield (separator.join(_field(name, separator) for name in result.names) + "\n").encode()
-    for batch in result.batches():
+    for batch in batches:
         columns = [text_values(batch.column(i), type) for i, type in enumerate(result.types)]
         rows = zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
         lines = (separator.join("" if v is None else _field(v, separator) for v in row) for row in rows)
@@ -146,9 +148,9 @@ def _field(value: str, separator: str) -> str:
 
 def _arrow(result: Result) -> Iterator[bytes]:
     sink = io.BytesIO()
+    batches = _started(result)
     with pa.ipc.new_stream(sink, result.schema) as writer:
-        yield _taken(sink)
-        for batch in result.batches():
+        for batch in batches:
             writer.write_batch(batch)
             yield _taken(sink)
     yield _taken(sink)
@@ -162,6 +164,13 @@ def _parquet(result: Result) -> Iterator[bytes]:
         for batch in result.batches():
             writer.write_batch(batch)
     yield sink.getvalue()
+
+
+def _started(result: Result) -> Iterator[pa.RecordBatch]:
+    """The batches, the first of them made already: a query that fails at once fails before its answer begins."""
+    batches = result.batches()
+    first = next(batches, None)
+    return chain(() if first is None else (first,), batches)
 
 
 def _taken(sink: io.BytesIO) -> bytes:
