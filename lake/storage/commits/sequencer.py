@@ -61,7 +61,8 @@ class Flush:
 
     appends   rows, applied before ``changes``
     prepare   called in the order of commits with the state as it is then; answers more changes and rows, or raises,
-              and then nothing of the flush is applied. It must be quick: all writers wait for it.
+              and then nothing of the flush is applied. It must be quick: all writers wait for it. Its rows ride in the
+              commit up to ``round_bytes``, so that the writer thread does not write segments.
     """
 
     appends: tuple[Append, ...] = ()
@@ -163,7 +164,7 @@ class Sequencer:
         if flush.producer is not None and len(flush.producer.encode("utf-8", "replace")) > PRODUCER_BYTES_MAX:
             raise InvalidParameter(f"a producer's name has at most {PRODUCER_BYTES_MAX} bytes")
         self._check_leading()
-        rows = tuple(self._pack(append) for append in flush.appends if append.batch.num_rows)
+        rows = tuple(self._pack(append, self._options.inline_bytes) for append in flush.appends if append.batch.num_rows)
         waiting = _Waiting(flush, rows, sum(_inline_bytes(item) for item in rows), Future())
         with self._changed:
             self._check_leading()
@@ -218,7 +219,7 @@ class Sequencer:
             raise NotLeading("another node leads")
         state = self._state()
         now = max(self._clock.now(), state.time)
-        taking = _Round(state, now, self._pack)
+        taking = _Round(state, now, lambda append: self._pack(append, self._options.round_bytes))
         for waiting in taken:
             taking.add(waiting)
         taking.settle()
@@ -275,10 +276,10 @@ class Sequencer:
         if self._closing:
             raise NotLeading("this node does not lead any longer")
 
-    def _pack(self, append: Append) -> _Rows:
-        """Rows as they go into the tail: text is not coded, and many rows are in a segment."""
+    def _pack(self, append: Append, inline_bytes: int) -> _Rows:
+        """Rows as they go into the tail: text is not coded, and more than ``inline_bytes`` are in a segment."""
         batch = _plain(append.batch)
-        if batch.nbytes <= self._options.inline_bytes:
+        if batch.nbytes <= inline_bytes:
             return _Rows(append.table, batch)
         data = encode_rows(batch)
         name = segment_name(self._clock)
@@ -350,7 +351,8 @@ class _Round:
         advance = Advance(flush.producer, flush.seq) if flush.producer is not None else None
         if advance is not None:
             _check_text(advance)
-        row = self._rows.get(rows[0].table, 0) if rows else 0
+        first = rows[0] if rows else next((item for item in more if isinstance(item, Append)), None)
+        row = self._rows.get(first.table, 0) if first is not None else 0
         for item in rows:
             self._add_rows(item)
         if flush.changes or more:
