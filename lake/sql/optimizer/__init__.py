@@ -15,6 +15,7 @@ from lake.sql import plan as plans
 from lake.sql.catalog import Settings
 from lake.sql.optimizer.aggregates import simplify_aggregates
 from lake.sql.optimizer.common import inline_definitions, share_common
+from lake.sql.optimizer.copies import fixed
 from lake.sql.optimizer.decorrelate import decorrelate
 from lake.sql.optimizer.join_order import order_joins
 from lake.sql.optimizer.join_sides import choose_sides
@@ -23,7 +24,7 @@ from lake.sql.optimizer.planning import Fold, Planning
 from lake.sql.optimizer.prune_columns import prune_columns
 from lake.sql.optimizer.push_filters import push_filters
 from lake.sql.optimizer.simplify import simplify
-from lake.sql.plan import Materialize, Plan, Project, Recursion, SetOperation, Values
+from lake.sql.plan import Materialize, Plan, Project, Recursion, SetOperation
 
 Rule: TypeAlias = Callable[[Plan, Planning], Plan]
 Trace: TypeAlias = Callable[[str, Plan], None]
@@ -76,16 +77,10 @@ def optimize(
 def _keep_positions(node: Plan) -> Plan:
     """Nodes that read columns by position get inputs whose order no rule changes."""
     if isinstance(node, SetOperation | Recursion):
-        return plans.with_inputs(node, _fixed)
+        return plans.with_inputs(node, fixed)
     if isinstance(node, Materialize):
-        return Materialize(node.cte, node.name, _fixed(node.definition), node.input)
+        return Materialize(node.cte, node.name, fixed(node.definition), node.input)
     return node
-
-
-def _fixed(plan: Plan) -> Plan:
-    if isinstance(plan, Project | Values | SetOperation | Recursion):
-        return plan
-    return Project(plan.columns, plan.columns, plan)
 
 
 __all__ = ["RULES", "Fold", "optimize"]

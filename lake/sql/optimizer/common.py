@@ -17,7 +17,7 @@ from typing import Any, Final
 from lake.sql import plan as plans
 from lake.sql.bound import Column
 from lake.sql.catalog import Table
-from lake.sql.optimizer.copies import copy_plan
+from lake.sql.optimizer.copies import copy_plan, fixed
 from lake.sql.optimizer.expressions import is_volatile
 from lake.sql.optimizer.planning import Planning
 from lake.sql.optimizer.statistics import rows_of
@@ -148,7 +148,7 @@ def _shared(plan: Plan, group: list[tuple[Plan, dict[int, int]]], planning: Plan
         return scans[id(node)] if id(node) in scans else plans.with_inputs(node, exchange)
 
     assert {column.id for column in definition.columns} == {copies[column.id].id for column in first.columns}
-    return Materialize(cte, "shared", definition, exchange(plan))
+    return Materialize(cte, "shared", fixed(definition), exchange(plan))
 
 
 def _shape(value: Any, numbers: dict[int, int]) -> Any:

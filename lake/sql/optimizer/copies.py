@@ -7,7 +7,7 @@ from typing import Any
 
 from lake.sql.bound import AggregateCall, Column, Expr, Frame, FrameBound, SortKey, WindowCall
 from lake.sql.optimizer.planning import Planning, walk_deep
-from lake.sql.plan import CteScan, Materialize, Plan, Project, Recursion
+from lake.sql.plan import CteScan, Materialize, Plan, Project, Recursion, SetOperation, Values
 
 
 def copy_plan(plan: Plan, planning: Planning) -> tuple[Plan, dict[int, Column]]:
@@ -44,6 +44,13 @@ def _renamed(value: Any, columns: dict[int, Column], ctes: dict[int, int]) -> An
     if isinstance(value, CteScan | Materialize | Recursion) and value.cte in ctes:
         changed["cte"] = ctes[value.cte]
     return replace(value, **changed) if changed else value
+
+
+def fixed(plan: Plan) -> Plan:
+    """``plan`` under a projection that keeps its columns' order, for nodes that read it by position."""
+    if isinstance(plan, Project | Values | SetOperation | Recursion):
+        return plan
+    return Project(plan.columns, plan.columns, plan)
 
 
 def aligned(plan: Plan, columns: tuple[Column, ...]) -> Plan:

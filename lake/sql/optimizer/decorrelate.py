@@ -21,7 +21,7 @@ from functools import reduce
 from lake.errors import FeatureNotSupported
 from lake.sql import bound, plan as plans
 from lake.sql.bound import Case, Column, Compare, Exists, Expr, Lambda, Literal, Not, Quantified, ScalarSubquery
-from lake.sql.optimizer.copies import copy_plan
+from lake.sql.optimizer.copies import copy_plan, fixed
 from lake.sql.optimizer.expressions import (
     FALSE,
     NEGATED,
@@ -225,7 +225,7 @@ def _numbered(plan: Plan, planning: Planning) -> tuple[CteScan, _Numbered, Colum
     """``plan`` computed once with a number for each row, read twice: under its own columns, and under others."""
     copy, _ = copy_plan(plan, planning)
     number, call = numbering("row_number", planning)
-    definition = Window((), (), ((number, call),), copy)
+    definition = fixed(Window((), (), ((number, call),), copy))
     cte = next(planning.ctes)
     own = planning.copy(number)
     first = CteScan(cte, "rows", (*plan.columns, own))

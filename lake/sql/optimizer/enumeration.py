@@ -13,12 +13,12 @@ PAIRS_MAX: Final = 6_000
 """Pairs past which a greedy order is taken: about 50 ms of search. A star of ten relations has 2,304."""
 
 
-def members(set: int) -> Iterator[int]:
-    """The numbers in ``set``, lowest first."""
-    while set:
-        lowest = set & -set
+def members(chosen: int) -> Iterator[int]:
+    """The numbers in ``chosen``, lowest first."""
+    while chosen:
+        lowest = chosen & -chosen
         yield lowest.bit_length() - 1
-        set ^= lowest
+        chosen ^= lowest
 
 
 def connected_pairs(neighbours: Sequence[int]) -> list[tuple[int, int]] | None:
@@ -55,23 +55,23 @@ def _complements(one: int, neighbours: Sequence[int]) -> Iterator[int]:
         yield from _extend(start, excluded | lower, neighbours)
 
 
-def _extend(set: int, excluded: int, neighbours: Sequence[int]) -> Iterator[int]:
-    """Connected sets that hold ``set`` and none of ``excluded`` beyond it."""
-    around = _neighbourhood(set, neighbours) & ~excluded
+def _extend(chosen: int, excluded: int, neighbours: Sequence[int]) -> Iterator[int]:
+    """Connected sets that hold ``chosen`` and none of ``excluded`` beyond it."""
+    around = _neighbourhood(chosen, neighbours) & ~excluded
     if not around:
         return
     part = around & -around
     while part:
-        yield set | part
+        yield chosen | part
         part = (part - around) & around
     part = around & -around
     while part:
-        yield from _extend(set | part, excluded | around, neighbours)
+        yield from _extend(chosen | part, excluded | around, neighbours)
         part = (part - around) & around
 
 
-def _neighbourhood(set: int, neighbours: Sequence[int]) -> int:
+def _neighbourhood(chosen: int, neighbours: Sequence[int]) -> int:
     found = 0
-    for number in members(set):
+    for number in members(chosen):
         found |= neighbours[number]
-    return found & ~set
+    return found & ~chosen

@@ -100,17 +100,17 @@ class Region:
                 found |= 1 << self.owner[id]
         return found
 
-    def rows(self, set: int) -> float:
-        """Rows of the relations of ``set`` joined, in whatever order."""
-        found = self.known.get(set)
+    def rows(self, chosen: int) -> float:
+        """Rows of the relations of ``chosen`` joined, in whatever order."""
+        found = self.known.get(chosen)
         if found is None:
-            found = self.known[set] = self._rows(set)
+            found = self.known[chosen] = self._rows(chosen)
         return found
 
-    def _rows(self, set: int) -> float:
+    def _rows(self, chosen: int) -> float:
         rows = 1.0
         inner = 0
-        for number in members(set):
+        for number in members(chosen):
             if number not in self.attachments:
                 rows *= self.estimates[number].rows
                 inner |= 1 << number
@@ -119,12 +119,12 @@ class Region:
             for count in distinct[1:]:
                 rows /= count
         for predicate, fraction in zip(self.predicates, self.fractions, strict=True):
-            if predicate.names & ~set == 0:
+            if predicate.names & ~chosen == 0:
                 rows *= fraction
         for pair, correction in self.corrections:
-            if pair & ~set == 0:
+            if pair & ~chosen == 0:
                 rows *= correction
-        for number in members(set & ~inner):
+        for number in members(chosen & ~inner):
             rows *= self.attachments[number].factor
         return rows
 
@@ -200,8 +200,7 @@ def _classify(region: Region) -> None:
         match equality(condition):
             case (Column() as one, Column() as two) if _is_between_relations(one, two, region):
                 joined = {**classes.get(one.id, {one.id: one}), **classes.get(two.id, {two.id: two})}
-                for id in joined:
-                    classes[id] = joined
+                classes.update(dict.fromkeys(joined, joined))
             case _ if names:
                 region.predicates.append(Predicate(condition, names))
     seen: set[int] = set()
@@ -302,9 +301,9 @@ class _Search:
         found = [0] * self.count
         region = self.region
 
-        def connect(set: int) -> None:
-            for number in members(set):
-                found[number] |= set & ~(1 << number)
+        def connect(chosen: int) -> None:
+            for number in members(chosen):
+                found[number] |= chosen & ~(1 << number)
 
         for equal in region.equalities:
             connect(sum(1 << number for number in equal.columns))
@@ -343,9 +342,9 @@ class _Search:
         below = self.table[left].cost + self.table[right].cost
         return below + cost.join(region.rows(left), self._own_rows(right), output, has_keys=has_keys)
 
-    def _own_rows(self, set: int) -> float:
-        number = set.bit_length() - 1
-        return self.region.estimates[number].rows if set == 1 << number else self.region.rows(set)
+    def _own_rows(self, chosen: int) -> float:
+        number = chosen.bit_length() - 1
+        return self.region.estimates[number].rows if chosen == 1 << number else self.region.rows(chosen)
 
     def _attached(self, left: int, right: int) -> Attachment | bool:
         """The attachment that joins ``right`` to ``left``; True for an inner join, False where neither may be made."""
@@ -399,10 +398,10 @@ class _Search:
         """Disjoint sets that are joined already, largest first, and what is left over as single relations."""
         parts: list[int] = []
         taken = 0
-        for set in sorted(self.table, key=lambda item: -item.bit_count()):
-            if not set & taken and set & ~whole == 0:
-                parts.append(set)
-                taken |= set
+        for chosen in sorted(self.table, key=lambda item: -item.bit_count()):
+            if not chosen & taken and chosen & ~whole == 0:
+                parts.append(chosen)
+                taken |= chosen
         return parts
 
     def _is_connected(self, one: int, two: int) -> bool:
@@ -410,12 +409,12 @@ class _Search:
 
     # --- the plan ----------------------------------------------------------------------------------------------------
 
-    def _build(self, set: int) -> Plan:
-        entry = self.table[set]
+    def _build(self, chosen: int) -> Plan:
+        entry = self.table[chosen]
         if not entry.left:
-            number = set.bit_length() - 1
+            number = chosen.bit_length() - 1
             plan = self.region.relations[number]
-            return plan if number in self.region.attachments else self._with_own(set, plan)
+            return plan if number in self.region.attachments else self._with_own(chosen, plan)
         left, right = self._build(entry.left), self._build(entry.right)
         attached = self._attached(entry.left, entry.right)
         between = tuple(self._between(entry.left, entry.right)) + self._own(entry.right, attached)
@@ -431,8 +430,8 @@ class _Search:
             return ()
         return tuple(item.expr for item in self.region.predicates if item.names == right)
 
-    def _with_own(self, set: int, plan: Plan) -> Plan:
-        own = tuple(item.expr for item in self.region.predicates if item.names == set)
+    def _with_own(self, chosen: int, plan: Plan) -> Plan:
+        own = tuple(item.expr for item in self.region.predicates if item.names == chosen)
         return Filter(own, plan) if own else plan
 
 

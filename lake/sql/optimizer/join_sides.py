@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Final
 
 from lake.sql import plan as plans
+from lake.sql.optimizer.copies import aligned
 from lake.sql.optimizer.planning import Planning
 from lake.sql.optimizer.statistics import note_cte, rows_of
-from lake.sql.plan import Join, JoinKind, Materialize, Plan
+from lake.sql.plan import Join, JoinKind, Materialize, Plan, Recursion, SetOperation
 
 MIRRORED: Final = {
     JoinKind.INNER: JoinKind.INNER,
@@ -30,9 +31,11 @@ ADVANTAGE: Final = 1.2
 def choose_sides(plan: Plan, planning: Planning) -> Plan:
     """``plan`` with the smaller side of each join on the right."""
     if isinstance(plan, Materialize):
-        definition = choose_sides(plan.definition, planning)
+        definition = aligned(choose_sides(plan.definition, planning), plan.definition.columns)
         note_cte(plan.cte, definition, planning)
         return replace(plan, definition=definition, input=choose_sides(plan.input, planning))
+    if isinstance(plan, SetOperation | Recursion):
+        return plans.with_inputs(plan, lambda child: aligned(choose_sides(child, planning), child.columns))
     plan = plans.with_inputs(plan, lambda child: choose_sides(child, planning))
     if not isinstance(plan, Join) or plan.kind not in MIRRORED:
         return plan

@@ -22,7 +22,7 @@ from typing import Final
 
 from lake.sql import bound, plan as plans
 from lake.sql.bound import Column, Compare, Expr
-from lake.sql.optimizer.copies import copy_plan
+from lake.sql.optimizer.copies import copy_plan, fixed
 from lake.sql.optimizer.expressions import (
     columns_in,
     definitions,
@@ -337,7 +337,7 @@ def _with_domain(join: Join, needed: frozenset[int], planning: Planning) -> Plan
     )
     if not domain.is_used or domain.cte is None:
         return replace(plain, left=join.left)
-    return Materialize(domain.cte, "outer", domain.definition, plain)
+    return Materialize(domain.cte, "outer", fixed(domain.definition), plain)
 
 
 def _make_domain(left: Plan, planning: Planning) -> Domain:

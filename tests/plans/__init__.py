@@ -1,0 +1,1 @@
+"""Golden plans: SQL and the plan it becomes."""
