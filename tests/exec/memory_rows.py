@@ -15,7 +15,7 @@ from lake.rows import Part, Predicate, answer_array, physical_array
 from lake.sql import plan
 from lake.sql.bound import Column
 from lake.sql.catalog import ColumnStatistics, Settings, Table, TableColumn, TableStatistics
-from lake.types import Type, from_arrow
+from lake.types import TEXT, Type, from_arrow
 
 _IDS = itertools.count(1)
 SETTINGS = Settings(now=0)
@@ -47,7 +47,7 @@ class ParquetRows:
         self.schema = pq.read_schema(path)
         self.metadata = pq.read_metadata(path)
         self.types = {item.name: from_arrow(item.type) for item in self.schema}
-        self.texts = [item.name for item in self.schema if pa.types.is_string(item.type)]
+        self.texts = [name for name, type in self.types.items() if type == TEXT]
 
     def parts(self, columns: Sequence[str], predicates: Sequence[Predicate]) -> Sequence[Part]:
         """A part for each row group."""

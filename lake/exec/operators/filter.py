@@ -11,7 +11,7 @@ import pyarrow as pa
 from lake.exec.context import Context
 from lake.exec.evaluate import Selector
 from lake.exec.operators.base import Stream
-from lake.exec.operators.batches import select_columns, take_rows
+from lake.exec.operators.batches import keep_rows, select_columns
 from lake.sql.bound import Column, Expr
 
 
@@ -29,4 +29,4 @@ class Filter(Stream):
     def apply(self, state: Any, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
         rows = self._selector.rows(batch)
         kept = select_columns(batch, self.columns)
-        return (kept if rows is None else take_rows(kept, rows),)
+        return (kept if rows is None else keep_rows(kept, rows),)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +21,16 @@ from lake.exec.evaluate import Selector
 from lake.exec.kernels.join import KeyFilter
 from lake.exec.kernels.views import to_array
 from lake.exec.operators.base import MORSEL_ROWS, Morsel, Source, column_name
-from lake.exec.operators.batches import bare_batch, make_batch, select_columns, slices, take_rows
+from lake.exec.operators.batches import bare_batch, keep_rows, make_batch, select_columns, slices
 from lake.rows import Part, Predicate, RowSource
-from lake.sql.bound import Column, Compare, Expr, InList, IsNull, Literal, Not
+from lake.sql.bound import Column, Compare, Expr, InList, IsNull, Literal, Not, columns_of
 
 TRIAL_ROWS: Final = 200_000
 USEFUL_SHARE: Final = 0.8
 """A key filter that lets more than this share of TRIAL_ROWS rows pass costs more than it saves, and is left out."""
+
+SHARP_SHARE: Final = 0.3
+"""A key filter that lets less than this share pass leaves the scan's own filters little to do."""
 
 _MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -45,6 +48,11 @@ class RuntimeFilter:
     def is_useful(self) -> bool:
         """Whether it drops enough rows."""
         return self.seen < TRIAL_ROWS or self.passed < USEFUL_SHARE * self.seen
+
+    @property
+    def is_sharp(self) -> bool:
+        """Whether it drops so much that it goes before the scan's own filters."""
+        return self.seen > 0 and self.passed < SHARP_SHARE * self.seen
 
 
 @dataclass(eq=False)
@@ -64,6 +72,7 @@ class Scan(Source):
     runtime: list[RuntimeFilter] = field(default_factory=list, init=False)
     _parts: Sequence[Part] = field(default=(), init=False)
     _selector: Selector | None = field(default=None, init=False)
+    _tested: tuple[Column, ...] = field(default=(), init=False)
 
     def describe(self) -> str:
         return f"{self.table_name} [{', '.join(self.names)}]"
@@ -75,6 +84,8 @@ class Scan(Source):
     def open(self, context: Context) -> Source:
         if self.filters:
             self._selector = Selector(self.filters, context)
+            used = columns_of(self.filters)
+            self._tested = tuple(column for column in self.read if column.id in used)
         stored = {column.id: name for column, name in zip(self.read, self.names, strict=True)}
         predicates = [test for expr in self.filters if (test := predicate_of(expr, stored)) is not None]
         for known in self.runtime:
@@ -106,17 +117,37 @@ class Scan(Source):
 
     def _keep(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that pass all filters, and of them the columns answered."""
-        rows = None if self._selector is None else self._selector.rows(batch)
+        rows = None
         for known in self.runtime:
-            if not known.is_useful or rows is not None and len(rows) == 0:
-                continue
-            key = batch.column(column_name(known.column))
-            passing = known.keys.mask(key if rows is None else key.take(to_array(rows, pa.int64())))
-            known.seen += len(passing)
-            rows = np.flatnonzero(passing) if rows is None else rows[passing]
-            known.passed += len(rows)
+            if known.is_sharp:
+                rows = self._match(known, batch, rows)
+        if self._selector is not None:
+            rows = self._select(self._selector, batch, rows)
+        for known in self.runtime:
+            if known.is_useful and not known.is_sharp:
+                rows = self._match(known, batch, rows)
         kept = select_columns(batch, self.columns)
-        return kept if rows is None or len(rows) == batch.num_rows else take_rows(kept, rows)
+        return kept if rows is None else keep_rows(kept, rows)
+
+    def _match(self, known: RuntimeFilter, batch: pa.RecordBatch, rows: Any) -> Any:
+        """Those of the rows (None for all) whose key may have a partner."""
+        if rows is not None and len(rows) == 0:
+            return rows
+        key = batch.column(column_name(known.column))
+        passing = known.keys.mask(key if rows is None else key.take(to_array(rows, pa.int64())))
+        rows = np.flatnonzero(passing) if rows is None else rows[passing]
+        known.seen += len(passing)
+        known.passed += len(rows)
+        return rows
+
+    def _select(self, selector: Selector, batch: pa.RecordBatch, rows: Any) -> Any:
+        """Those of the rows (None for all) that pass the scan's own filters."""
+        if rows is None:
+            return selector.rows(batch)
+        if len(rows) == 0:
+            return rows
+        chosen = selector.rows(keep_rows(select_columns(batch, self._tested), rows))
+        return rows if chosen is None else rows[chosen]
 
 
 def predicate_of(expr: Expr, stored: dict[int, str]) -> Predicate | None:
