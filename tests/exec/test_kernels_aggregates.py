@@ -15,17 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lake.errors import NumericOutOfRange
-from lake.exec.kernels import aggregates, interpreted
-from lake.exec.kernels.aggregates import (
-    Average,
-    BitCombination,
-    Count,
-    Moments,
-    PickedRows,
-    SumDouble,
-    SumInteger,
-    extreme,
-)
+from lake.exec.kernels import extremes, interpreted
+from lake.exec.kernels.aggregates import Average, Count, SumDouble, SumInteger
+from lake.exec.kernels.extremes import BitCombination, PickedRows, extreme
+from lake.exec.kernels.moments import Moments
 from tests.exec.test_kernels_groups import VALUES, canonical
 from tests.exec.test_kernels_order import ordering
 
@@ -133,7 +126,7 @@ def test_extremes(kind: str, greatest: bool, data: st.DataObject) -> None:
 
 def test_candidates_are_weeded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Candidates of many batches do not pile up."""
-    monkeypatch.setattr(aggregates, "PENDING_ROWS", 16)
+    monkeypatch.setattr(extremes, "PENDING_ROWS", 16)
     state = PickedRows.extreme(pa.string(), greatest=False)
     for number in range(99, 9, -1):
         state.update(np.array([0, 2, 2]), 3, [pa.array([str(number), f"x{number}", None])])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lake.exec.kernels import order
+from lake.exec.kernels import sorting
 from lake.exec.kernels.order import Direction, boundaries, sort_rows, text_ranks, top_rows
 from tests.exec.test_kernels_groups import VALUES, canonical, columns_of
 
@@ -97,7 +97,7 @@ def test_text_ranks(texts: list[str | None], prefix: str) -> None:
 @pytest.mark.parametrize("kind", ["int", "double", "text", "few", "full"])
 def test_larger_columns(kind: str, direction: Direction, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of rows, by two threads too; keys of the whole 64 bits."""
-    monkeypatch.setattr(order, "PARALLEL_ROWS_MIN", 1000)
+    monkeypatch.setattr(sorting, "PARALLEL_ROWS_MIN", 1000)
     random = np.random.default_rng(3)
     rows = 6000
     numbers = random.integers(-(1 << 63), 1 << 63, rows) if kind == "full" else random.integers(-500, 500, rows)

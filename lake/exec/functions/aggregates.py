@@ -14,8 +14,9 @@ from lake.exec.cast import DOUBLE_EXACT_MAX, interval_array, interval_parts
 from lake.exec.decimals import Scaled
 from lake.exec.functions.arithmetic import INTEGER_NAMES, same_type
 from lake.exec.kernels import views
-from lake.exec.kernels.aggregates import BitCombination, Count, PickedRows, SumInteger, extreme, resized
+from lake.exec.kernels.aggregates import Count, SumInteger, resized
 from lake.exec.kernels.exact_sum import ExactSum
+from lake.exec.kernels.extremes import BitCombination, PickedRows, extreme
 from lake.sql.registry import Accumulator, CallInfo, aggregate
 from lake.types import BIGINT, DECIMAL_DIGITS_MAX, DOUBLE, Decimal, Float, Integer, List, Type
 

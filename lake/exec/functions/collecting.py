@@ -15,7 +15,7 @@ from lake.exec.constants import list_array, physical_values
 from lake.exec.functions.aggregates import Constants, Converted, physical
 from lake.exec.functions.arithmetic import same_type
 from lake.exec.kernels import views
-from lake.exec.kernels.aggregates import PickedRows
+from lake.exec.kernels.extremes import PickedRows
 from lake.sql.registry import Accumulator, CallInfo, aggregate
 from lake.types import JSON, Boolean, Decimal, Float, Integer, Json, List, Text, Type
 

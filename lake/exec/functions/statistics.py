@@ -16,8 +16,8 @@ from lake.exec.functions.aggregates import Constants
 from lake.exec.functions.arithmetic import same_type
 from lake.exec.functions.collecting import Collected
 from lake.exec.kernels import views
-from lake.exec.kernels.aggregates import Moments
 from lake.exec.kernels.hashing import hash_columns
+from lake.exec.kernels.moments import Moments
 from lake.sql.registry import Accumulator, CallInfo, aggregate
 from lake.types import BIGINT, DOUBLE, Decimal, Integer, Type
 
@@ -28,7 +28,7 @@ GROUP: Final = "statistics"
 
 
 def _register_moment(name: str, text: str, answer: str, *aliases: str) -> None:
-    """An aggregate of ``kernels.aggregates.MOMENTS`` over one or two columns."""
+    """An aggregate of ``kernels.moments.MOMENTS`` over one or two columns."""
     is_pair = name.startswith(("covar", "corr", "regr"))
     example = f"{name}(y, x) FROM (VALUES (2, 1), (4, 2), (6, 3)) AS t(y, x)" if is_pair else (
         f"{name}(x) FROM (VALUES (1), (2), (3)) AS t(x)"

@@ -1,7 +1,8 @@
 """Kernels: Numba functions over contiguous arrays, and a thin layer that takes Arrow arrays to them.
 
-Reading order: ``views`` (Arrow to numpy and back), ``hashing``, ``tables`` and ``groups`` (numbers for keys), ``join``,
-``partition``, ``order``, ``search``, ``aggregates``, ``exact_sum``, ``decimals``, ``frames``, ``strings``.
+Reading order: ``views`` (Arrow to numpy and back), ``hashing``, ``tables``, ``text_table`` and ``groups`` (numbers of
+keys), ``join``, ``partition``, ``sorting``, ``order``, ``search``, ``decimals``, ``aggregates``, ``extremes``, ``moments``,
+``exact_sum``, ``frames``, ``strings``.
 
     @kernel
     def add_ones(values, out):
@@ -32,7 +33,8 @@ import numpy as np
 KERNELS: Final[dict[str, Kernel]] = {}
 REHEARSALS: Final[list[Callable[[], None]]] = []
 MODULES: Final = (
-    "tables", "groups", "partition", "join", "order", "search", "aggregates", "exact_sum", "decimals", "frames", "strings",
+    "tables", "text_table", "groups", "partition", "join", "sorting", "order", "search", "decimals", "aggregates",
+    "extremes", "moments", "exact_sum", "frames", "strings",
 )
 
 _COMPILING: Final = threading.RLock()

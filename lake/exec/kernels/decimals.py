@@ -313,7 +313,7 @@ def find_beyond(words: Any, valid: Any, limit_low: Any, limit_high: Any) -> Any:
         if high < 0:
             low = ~low + ONE
             high = ~high + np.int64(low == 0)
-        if high < 0 or high > limit_high or high == limit_high and low > limit_low:
+        if high < 0 or high > limit_high or (high == limit_high and low > limit_low):
             return row
     return -1
 

@@ -148,7 +148,10 @@ def round_limbs(limbs: Any, base: Any, flags: Any, out: Any) -> None:
         if rest > np.uint64(0x400) or (rest == np.uint64(0x400) and (below or mantissa & np.uint64(1) != 0)):
             mantissa += np.uint64(1)
         exponent = 32 * (base + top - 1) - 1074 - shift + 11
-        value = math.ldexp(np.float64(mantissa), int(exponent))
+        if exponent > 971 or (exponent == 971 and mantissa >> np.uint64(53) != 0):
+            value = np.inf
+        else:
+            value = math.ldexp(np.float64(mantissa), int(exponent))
         if is_negative:
             value = -value
         seen = flags[group]

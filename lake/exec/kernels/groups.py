@@ -24,7 +24,8 @@ import pyarrow as pa
 
 from lake.exec.kernels import kernel, rehearsal
 from lake.exec.kernels.hashing import spelled, words_of
-from lake.exec.kernels.tables import RowTable, TextTable, WordTable, bounds
+from lake.exec.kernels.tables import RowTable, WordTable, bounds
+from lake.exec.kernels.text_table import TextTable
 from lake.exec.kernels.views import (
     ALL_VALID,
     AnyArray,
