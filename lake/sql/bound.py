@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from lake.sql.ast.expr import BoundKind, Exclusion, FrameUnit
@@ -232,10 +233,16 @@ T = TypeVar("T")
 Rule = Callable[[Expr], Expr]
 
 
+@cache
+def names_of_fields(made: type) -> tuple[str, ...]:
+    """The names of a dataclass's fields; ``dataclasses.fields`` builds them anew each time."""
+    return tuple(item.name for item in fields(made))
+
+
 def children(expr: Expr) -> Iterator[Expr]:
     """The expressions directly below; a subquery's plan is not entered."""
-    for item in fields(expr):
-        yield from _expressions_in(getattr(expr, item.name))
+    for name in names_of_fields(type(expr)):
+        yield from _expressions_in(getattr(expr, name))
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -268,11 +275,11 @@ def rewrite(expr: Expr, rule: Rule) -> Expr:
 def rewrite_children(expr: Expr, change: Rule) -> Expr:
     """``expr`` with every expression directly below changed; itself where nothing changes."""
     changed = {}
-    for item in fields(expr):
-        before = getattr(expr, item.name)
+    for name in names_of_fields(type(expr)):
+        before = getattr(expr, name)
         after = map_expressions(before, change)
         if after is not before:
-            changed[item.name] = after
+            changed[name] = after
     return replace(expr, **changed) if changed else expr
 
 
@@ -285,11 +292,11 @@ def map_expressions(value: T, change: Callable[[Expr], Expr]) -> T:
         return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts  # type: ignore[return-value]
     if isinstance(value, SortKey | AggregateCall | WindowCall | Frame | FrameBound):
         changed = {}
-        for item in fields(value):
-            before = getattr(value, item.name)
+        for name in names_of_fields(type(value)):
+            before = getattr(value, name)
             after = map_expressions(before, change)
             if after is not before:
-                changed[item.name] = after
+                changed[name] = after
         return replace(value, **changed) if changed else value  # type: ignore[return-value]
     return value
 
@@ -317,8 +324,8 @@ def _expressions_in(value: object) -> Iterator[Expr]:
         for part in value:
             yield from _expressions_in(part)
     elif isinstance(value, SortKey | AggregateCall | WindowCall | Frame | FrameBound):
-        for item in fields(value):
-            yield from _expressions_in(getattr(value, item.name))
+        for name in names_of_fields(type(value)):
+            yield from _expressions_in(getattr(value, name))
 
 
 def conjuncts(expr: Expr | None) -> tuple[Expr, ...]:

@@ -14,7 +14,7 @@ correlated subquery, columns of the outer query (``outer_columns``). Inputs of o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeVar
 
@@ -35,7 +35,8 @@ class Plan:
     @property
     def inputs(self) -> tuple[Plan, ...]:
         """The nodes directly below."""
-        return tuple(value for item in fields(self) if isinstance(value := getattr(self, item.name), Plan))
+        names = bound.names_of_fields(type(self))
+        return tuple(value for name in names if isinstance(value := getattr(self, name), Plan))
 
     @property
     def outer_columns(self) -> frozenset[int]:
@@ -374,10 +375,10 @@ def walk(plan: Plan) -> Iterator[Plan]:
 def with_inputs(plan: P, change: Callable[[Plan], Plan]) -> P:
     """``plan`` with each node directly below changed."""
     changed: dict[str, object] = {}
-    for item in fields(plan):
-        before = getattr(plan, item.name)
+    for name in bound.names_of_fields(type(plan)):
+        before = getattr(plan, name)
         if isinstance(before, Plan) and (after := change(before)) is not before:
-            changed[item.name] = after
+            changed[name] = after
     return replace(plan, **changed) if changed else plan  # type: ignore[arg-type]
 
 
@@ -389,18 +390,18 @@ def rewrite(plan: Plan, rule: Callable[[Plan], Plan]) -> Plan:
 def map_expressions(plan: P, change: Callable[[Expr], Expr]) -> P:
     """``plan`` with every expression of this one node changed; outputs are left alone."""
     changed: dict[str, object] = {}
-    for item in fields(plan):
-        if item.name in ("outputs", "mark", "ordinality", "grouping_id"):
+    for name in bound.names_of_fields(type(plan)):
+        if name in ("outputs", "mark", "ordinality", "grouping_id"):
             continue
-        before = getattr(plan, item.name)
-        if item.name in ("groups", "aggregates", "calls", "lists"):
+        before = getattr(plan, name)
+        if name in ("groups", "aggregates", "calls", "lists"):
             after: object = tuple((column, bound.map_expressions(value, change)) for column, value in before)
             if all(new[1] is old[1] for new, old in zip(after, before, strict=True)):  # type: ignore[call-overload]
                 after = before
         else:
             after = bound.map_expressions(before, change)
         if after is not before:
-            changed[item.name] = after
+            changed[name] = after
     return replace(plan, **changed) if changed else plan  # type: ignore[arg-type]
 
 

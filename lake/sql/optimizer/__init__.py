@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Final, TypeAlias
 
+from lake.errors import StatementTooComplex
 from lake.sql import plan as plans
 from lake.sql.catalog import Settings
 from lake.sql.optimizer.aggregates import simplify_aggregates
@@ -59,10 +60,17 @@ def optimize(
     without  names of rules to leave out
     trace    told each rule's name and the plan after it
     0A000    a correlated form that cannot be taken apart, named
+    54001    a statement nested too deep
     """
+    try:
+        return _optimize(plan, Planning.of(plan, settings, fold), without, trace)
+    except RecursionError:
+        raise StatementTooComplex("the statement is nested too deep") from None
+
+
+def _optimize(plan: Plan, planning: Planning, without: Collection[str], trace: Trace | None) -> Plan:
     columns = plan.columns
     plan = plans.rewrite(plan, _keep_positions)
-    planning = Planning.of(plan, settings, fold)
     for name, rule in RULES:
         if name not in without:
             planning.facts.clear()

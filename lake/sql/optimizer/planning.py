@@ -22,6 +22,7 @@ class Planning:
     """The surroundings of one optimization.
 
     fold    computes a constant expression; without it only what needs no evaluation is simplified
+    definitions   what the plan at hand materializes, by number
     ctes_known    rows and columns by position of materialized definitions met so far
     facts   what ``remember`` keeps: a node's facts under the rule's name and the node's identity, with the node itself,
             so that the identity stays its own
@@ -31,6 +32,7 @@ class Planning:
     fold: Fold | None
     ids: Iterator[int]
     ctes: Iterator[int]
+    definitions: dict[int, Plan] = field(default_factory=dict)
     ctes_known: dict[int, tuple[float, list[Any]]] = field(default_factory=dict)
     facts: dict[tuple[str, int], tuple[Plan, Any]] = field(default_factory=dict)
 
@@ -38,7 +40,8 @@ class Planning:
     def of(plan: Plan, settings: Settings, fold: Fold | None) -> Planning:
         """Surroundings whose fresh numbers are above all those of ``plan``."""
         column, cte = _largest_numbers(plan)
-        return Planning(settings, fold, count(column + 1), count(cte + 1))
+        definitions = {node.cte: node.definition for node in walk_deep(plan) if isinstance(node, Materialize)}
+        return Planning(settings, fold, count(column + 1), count(cte + 1), definitions)
 
     def column(self, type: Type, name: str, *, nullable: bool = True) -> Column:
         """A column of its own id."""

@@ -196,6 +196,8 @@ def note_cte(cte: int, definition: Plan, planning: Planning) -> None:
 
 
 def _cte_scan(plan: CteScan, planning: Planning) -> Estimate:
+    if plan.cte not in planning.ctes_known and plan.cte in planning.definitions:
+        note_cte(plan.cte, planning.definitions[plan.cte], planning)
     known = planning.ctes_known.get(plan.cte)
     if known is None:
         return Estimate(ROWS_UNKNOWN, {})
