@@ -127,9 +127,9 @@ class Lowering:
             case plan.CteScan(cte=cte, outputs=outputs):
                 if cte not in self._slots:
                     raise FeatureNotSupported("a WITH query is read where it is not defined")
-                scan = CteScan(_only(outputs, needed), outputs, self._slots[cte], cte not in self._scanned)
+                cte_scan = CteScan(_only(outputs, needed), outputs, self._slots[cte], cte not in self._scanned)
                 self._scanned.add(cte)
-                return Flow(scan)
+                return Flow(cte_scan)
             case plan.Recursion():
                 return self._recursion(node, needed)
             case _:

@@ -23,8 +23,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lake.exec.context import Context
+from lake.exec.operators.base import Breaker, Metrics, Morsel, Operator, Source, Stream
 from lake.exec.operators.batches import join_batches
-from lake.exec.operators.base import Breaker, Column, Metrics, Morsel, Operator, Source, Stream
+from lake.sql.bound import Column
 
 INLINE_ROWS: Final = 100_000
 """A pipeline whose source is known to be smaller runs on the calling thread: starting a thread costs 0.1 ms."""
@@ -84,7 +85,8 @@ class Held(Source):
         return sum(batch.num_rows for batch in self.batches)
 
     def morsels(self, context: Context) -> Iterator[Morsel]:
-        return ((lambda batch=batch: (batch,)) for batch in self.batches)
+        for batch in self.batches:
+            yield lambda batch=batch: (batch,)  # type: ignore[misc]
 
 
 class Break(Source):

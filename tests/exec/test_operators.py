@@ -14,7 +14,16 @@ from lake.exec import Profile, run
 from lake.sql import plan
 from lake.sql.ast.expr import BoundKind, Exclusion, FrameUnit
 from lake.sql.bound import (
-    AggregateCall, Column, Compare, Expr, Frame, FrameBound, InList, Literal, SortKey, WindowCall,
+    AggregateCall,
+    Column,
+    Compare,
+    Expr,
+    Frame,
+    FrameBound,
+    InList,
+    Literal,
+    SortKey,
+    WindowCall,
 )  # fmt: skip
 from lake.sql.plan import JoinKind, SetKind
 from lake.sql.registry import FUNCTIONS, Aggregate
@@ -219,7 +228,7 @@ def test_order_is_kept_to_the_end() -> None:
     """Streams over a sort run on several workers and still answer in order; a scan answers in the order of its parts."""
     rows = [(index * 7919 % 400_000, "a", index) for index in range(400_000)]
     source = _scan(rows, pieces=20)
-    g, t, x = source.outputs
+    g, _t, x = source.outputs
     ordered = plan.Sort((SortKey(g),), source)
     node = plan.Filter((Compare.of(">", g, _literal(1000)),), plan.Project((g,), (g,), ordered))
     assert [row[0] for row in rows_of(node, workers=3)] == sorted(row[0] for row in rows if row[0] > 1000)
@@ -233,7 +242,7 @@ def test_order_is_kept_to_the_end() -> None:
 def test_limit_and_offset() -> None:
     """LIMIT, OFFSET, percent and ties."""
     source = _scan([(index // 4, "a", index) for index in range(100)])
-    g, t, x = source.outputs
+    g, _t, _x = source.outputs
     assert [row[2] for row in rows_of(plan.Limit(_literal(5), _literal(10), source))] == [10, 11, 12, 13, 14]
     assert [row[2] for row in rows_of(plan.Limit(None, _literal(97), source))] == [97, 98, 99]
     assert rows_of(plan.Limit(_literal(0), None, source)) == []
@@ -485,8 +494,7 @@ def test_aggregates_over_frames(frame: Any, exclusion: Exclusion) -> None:
         rows = _rows(120, 3)
     source = _scan(rows)
     g, t, x = source.outputs
-    second = 1 if end is not PRE else 1
-    spec = Frame(unit, _bound(start, 2 if start is PRE else 1), _bound(end, second), exclusion)
+    spec = Frame(unit, _bound(start, 2 if start is PRE else 1), _bound(end, 1), exclusion)
     calls = [
         WindowCall(BIGINT, _call("count").function, (), spec), WindowCall(BIGINT, _call("sum", x).function, (x,), spec),
         WindowCall(BIGINT, _call("min", x).function, (x,), spec),
@@ -503,9 +511,9 @@ def test_aggregates_over_frames(frame: Any, exclusion: Exclusion) -> None:
             for other, item in enumerate(group):
                 peers = item[2] == row[2]
                 excluded = (
-                    exclusion is Exclusion.CURRENT_ROW and other == index
-                    or exclusion is Exclusion.GROUP and peers
-                    or exclusion is Exclusion.TIES and peers and other != index
+                    (exclusion is Exclusion.CURRENT_ROW and other == index)
+                    or (exclusion is Exclusion.GROUP and peers)
+                    or (exclusion is Exclusion.TIES and peers and other != index)
                 )  # fmt: skip
                 if not excluded and _in_frame(group, index, other, unit, start, end):
                     inside.append(item)
@@ -537,5 +545,6 @@ def test_a_column_used_above_alone_is_read() -> None:
     table, held = table_of("t", {name: (BIGINT, [1, 2]) for name in "abc"})
     source = scan(table)
     wanted: tuple[Column, ...] = (source.outputs[1],)
-    assert rows_of(plan.Project(wanted, wanted, plan.Filter((Compare.of("=", source.outputs[0], _literal(1)),), source))) == [(1,)]
+    chosen = plan.Filter((Compare.of("=", source.outputs[0], _literal(1)),), source)
+    assert rows_of(plan.Project(wanted, wanted, chosen)) == [(1,)]
     assert held.asked[0][0] == ("a", "b")

@@ -120,7 +120,7 @@ def _same_buffers(left: pa.Array, right: pa.Array) -> bool:
     if len(left) != len(right) or left.offset != right.offset:
         return False
     for one, other in zip(left.buffers(), right.buffers(), strict=True):
-        if (one is None) != (other is None) or one is not None and one.address != other.address:
+        if (one is None) != (other is None) or (one is not None and one.address != other.address):
             return False
     return True
 

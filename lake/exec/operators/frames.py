@@ -67,7 +67,7 @@ def _count(bound: EvaluatedBound, *, is_start: bool) -> int:
     offset = int(bound.offset)  # type: ignore[call-overload]
     if offset < 0:
         raise InvalidParameter(f"frame {end} offset must not be negative")
-    return min(offset, 1 << 60)
+    return int(min(offset, 1 << 60))
 
 
 def _groups_edge(window: WindowInput, step: int, *, is_start: bool) -> Ints:

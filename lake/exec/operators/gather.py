@@ -71,7 +71,8 @@ class HeldOnDisk(Source):
     batches: list[pa.RecordBatch]
 
     def rows_expected(self) -> int:
-        return sum(file.rows for file in self.files) + sum(batch.num_rows for batch in self.batches)
+        kept: int = sum(batch.num_rows for batch in self.batches)
+        return kept + sum(file.rows for file in self.files)
 
     def morsels(self, context: Context) -> Iterator[Morsel]:
         for file in self.files:

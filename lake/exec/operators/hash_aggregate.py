@@ -215,7 +215,10 @@ class HashAggregate(Breaker):
             state.account.close()
         if any(isinstance(part, Partitioned) for part in parts):
             return Partitions(self.columns, self, parts)
-        held = [batch for index, part in enumerate(parts) for groups in part for batch in self.answer(index, groups)]  # type: ignore[union-attr]
+        held: list[pa.RecordBatch] = []
+        for index, part in enumerate(parts):
+            assert not isinstance(part, Partitioned)
+            held += self.answer(index, part[0])
         return Held(self.columns, held)
 
     def answer(self, index: int, groups: Groups, extra: int = 0) -> Iterable[pa.RecordBatch]:
@@ -224,9 +227,8 @@ class HashAggregate(Breaker):
         arrays: dict[str, pa.Array] = {}
         keys = dict(zip(groups.keys, groups.key_arrays(), strict=False))
         for position, (column, expr) in enumerate(self.groups):
-            arrays[column_name(column)] = keys.get(position, null_column(expr.type, count)) if count else keys.get(
-                position, null_column(expr.type, 0)
-            )
+            key = keys.get(position)
+            arrays[column_name(column)] = null_column(expr.type, count) if key is None else key
         for (column, _), tally in zip(self.aggregates, groups.tallies, strict=True):
             arrays[column_name(column)] = tally.finish(count + extra).slice(0, count)
         if self.grouping_id is not None:

@@ -26,7 +26,12 @@ from lake.exec.operators.base import Breaker, Source, Stream, column_name
 from lake.exec.operators.batches import concat_columns, make_batch, slices
 from lake.exec.operators.null_pairs import NullPairs
 from lake.exec.operators.pairing import (
-    DROPS_UNMATCHED, KEEPS_BUILD, KEEPS_PROBE, BuildRows, Pairing, Pairs,
+    DROPS_UNMATCHED,
+    KEEPS_BUILD,
+    KEEPS_PROBE,
+    BuildRows,
+    Pairing,
+    Pairs,
 )  # fmt: skip
 from lake.exec.operators.partitions import PARTITIONS, PartitionBuffer
 from lake.exec.operators.project import Projection
@@ -100,31 +105,26 @@ class JoinBuild(Breaker):
         state.batches.append(kept)
         state.account.grow(kept.nbytes)
         if self.may_spill and state.account.must_spill:
-            self.deal(state)
-            assert state.buffer is not None
-            state.buffer.spill()
+            self.deal(state).spill()
 
-    def deal(self, state: BuildState) -> None:
+    def deal(self, state: BuildState) -> PartitionBuffer:
         """From here on the state's rows are dealt to partitions."""
         if self.scratch is None:
             self.scratch = Scratch(self._context, self.metrics)
         scratch = self.scratch
-        state.buffer = PartitionBuffer(
-            lambda: scratch, self._context.budget.open(self.metrics), range(len(self.keys))
-        )
+        buffer = PartitionBuffer(lambda: scratch, self._context.budget.open(self.metrics), range(len(self.keys)))
+        state.buffer = buffer
         state.account.set(0)
         for batch in state.batches:
-            state.buffer.add(batch)
+            buffer.add(batch)
         state.batches = []
+        return buffer
 
     def merge(self, context: Context, states: Sequence[BuildState]) -> Source:
         self.states = states
         if self.is_partitioned:
             for state in states:
-                if state.buffer is None:
-                    self.deal(state)
-                assert state.buffer is not None
-                state.buffer.seal()
+                (state.buffer or self.deal(state)).seal()
         return Held(self.columns, [])
 
     @property
@@ -155,7 +155,8 @@ class BuildSide:
     @property
     def nbytes(self) -> int:
         """About how much memory it takes."""
-        return self.table.nbytes + sum(array.nbytes for array in self.rows.columns.values())
+        columns: int = sum(array.nbytes for array in self.rows.columns.values())
+        return columns + self.table.nbytes
 
 
 @dataclass(slots=True)
@@ -194,6 +195,8 @@ class HashJoin(Stream):
     _context: Context = field(init=False, repr=False)
     _nulls: NullPairs | None = field(default=None, init=False, repr=False)
     _account: Account | None = field(default=None, init=False, repr=False)
+    _dealt_rows: int = field(default=0, init=False, repr=False)
+    _dealt_nulls: bool = field(default=False, init=False, repr=False)
 
     def describe(self) -> str:
         return f"{self.kind.name} on {len(self.condition.keys)} keys"
@@ -264,7 +267,7 @@ class HashJoin(Stream):
             return (self._pairing.probe_rows(batch, matched, self._unknown(side, keys, matched, batch)),)
         if self.kind is JoinKind.MARK:
             return (self._mark(side, keys, batch),)
-        if self.condition.residual or self.kind is JoinKind.SINGLE and not side.table.is_unique:
+        if self.condition.residual or (self.kind is JoinKind.SINGLE and not side.table.is_unique):
             return self._pairing.answer(batch, side.rows, pairs_of(side, keys, outer=False))
         return self._pairs(side, keys, batch)
 
@@ -297,10 +300,10 @@ class HashJoin(Stream):
     def _total_rows(self, side: BuildSide) -> int:
         if self._side is not None:
             return side.rows.rows
-        return self._breaker_rows
+        return self._dealt_rows
 
     def _has_nulls(self, side: BuildSide) -> bool:
-        return side.has_nulls if self._side is not None else self._breaker_nulls
+        return side.has_nulls if self._side is not None else self._dealt_nulls
 
     def finish(self, states: Sequence[ProbeState]) -> Iterable[pa.RecordBatch]:
         if self._side is not None:
@@ -341,15 +344,12 @@ class HashJoin(Stream):
 
     def _note_nulls(self, buffers: list[PartitionBuffer]) -> None:
         """Whether the build side has rows and NULL keys: with partitions no table knows of all of them."""
-        self._breaker_rows, self._breaker_nulls = 0, False
+        self._dealt_rows, self._dealt_nulls = 0, False
         for number in range(PARTITIONS):
             for buffer in buffers:
                 for batch in buffer.read(number):
-                    self._breaker_rows += batch.num_rows
-                    self._breaker_nulls |= batch.column(0).null_count > 0
-
-    _breaker_rows: int = field(default=0, init=False, repr=False)
-    _breaker_nulls: bool = field(default=False, init=False, repr=False)
+                    self._dealt_rows += batch.num_rows
+                    self._dealt_nulls |= batch.column(0).null_count > 0
 
 
 def pairs_of(side: BuildSide, keys: list[pa.Array], *, outer: bool) -> Iterator[Pairs]:

@@ -22,7 +22,15 @@ from lake.exec.operators.base import Stream
 from lake.exec.operators.batches import concat_batches
 from lake.exec.operators.gather import Gather
 from lake.exec.operators.null_pairs import NullPairs
-from lake.exec.operators.pairing import ANSWERS_PROBE, DROPS_UNMATCHED, KEEPS_BUILD, BuildRows, Pairing, Pairs, cross_pairs
+from lake.exec.operators.pairing import (
+    ANSWERS_PROBE,
+    DROPS_UNMATCHED,
+    KEEPS_BUILD,
+    BuildRows,
+    Pairing,
+    Pairs,
+    cross_pairs,
+)
 from lake.exec.pipeline import Flow, Held, break_flow
 from lake.sql.bound import Column, Expr, columns_of
 from lake.sql.plan import JoinKind

@@ -1,4 +1,4 @@
-"""For ``x NOT IN (..)`` of several keys or with further conditions: rows whose condition is NULL for some pair and true for none.
+"""For NOT IN of several keys or with further conditions: rows whose condition is true for no pair and NULL for some.
 
 A pair's condition can be NULL only where one of its keys is NULL, or where all keys are equal and a further condition is
 NULL. So a probe row with a NULL among its keys is tested against every build row, any other against the build rows with a

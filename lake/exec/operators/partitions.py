@@ -79,7 +79,7 @@ class PartitionBuffer:
 
     def rows(self, number: int) -> int:
         """How many rows a partition has."""
-        kept = sum(batch.num_rows for batch in self._kept[number])
+        kept: int = sum(batch.num_rows for batch in self._kept[number])
         return kept + (0 if self._files is None else self._files[number].rows)
 
     def _deal(self) -> None:

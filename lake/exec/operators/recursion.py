@@ -58,7 +58,7 @@ class Recursion(Source):
     ) -> list[pa.RecordBatch]:
         """A round's rows under this operator's columns, without those seen."""
         wanted, names = names_of(columns), names_of(self.columns)
-        rows = []
+        rows: list[pa.RecordBatch] = []
         for batch in answer_flow(flow, context):
             named = make_batch(names, [batch.column(name) for name in wanted], batch.num_rows)
             if seen is not None:

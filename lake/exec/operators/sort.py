@@ -19,7 +19,13 @@ from lake.exec.kernels.order import Direction, sort_rows
 from lake.exec.memory import Account
 from lake.exec.operators.base import MORSEL_ROWS, Breaker, Morsel, Source, column_name
 from lake.exec.operators.batches import (
-    concat_columns, make_batch, names_of, normal_text, select_columns, slices, take_rows,
+    concat_columns,
+    make_batch,
+    names_of,
+    normal_text,
+    select_columns,
+    slices,
+    take_rows,
 )  # fmt: skip
 from lake.exec.operators.project import Projection
 from lake.exec.pipeline import Held

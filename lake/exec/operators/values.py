@@ -44,7 +44,7 @@ class Values(Source):
 
 def _column(exprs: list[Expr], type: Type, context: Context) -> pa.Array:
     """The values of expressions that use no column."""
-    if isinstance(type, Integer | Float | Text | Bytes | Date) or isinstance(type, Decimal) and type.is_short:
+    if isinstance(type, Integer | Float | Text | Bytes | Date) or (isinstance(type, Decimal) and type.is_short):
         literals = [expr.value for expr in exprs if isinstance(expr, Literal)]
         if len(literals) == len(exprs):
             return pa.array(literals, type.physical)

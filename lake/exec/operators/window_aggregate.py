@@ -17,8 +17,8 @@ import pyarrow as pa
 from lake.exec.kernels.views import to_array
 from lake.exec.operators.batches import concat_columns, make_batch
 from lake.exec.operators.tally import Call, make_tally
-from lake.exec.operators.window_input import WindowInput
 from lake.exec.operators.window_frames import fast_aggregate
+from lake.exec.operators.window_input import WindowInput
 from lake.sql.bound import AggregateCall, WindowCall
 from lake.sql.registry import Aggregate
 
