@@ -74,6 +74,7 @@ class Lake:
         self._term: terms.Term | None = None
         self._uncovered = [uncovered, 0]  # commits and bytes since the newest checkpoint
         self.tiering_wanted = threading.Event()
+        self.upkeep_lock = threading.Lock()  # held by the one round of upkeep that runs
         self.upkeep = Upkeep(self)
 
     @staticmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from lake.clock import VirtualClock
 from lake.errors import TooManyRequests
 from lake.rows import Predicate
-from lake.storage import Append, StorageOptions
+from lake.storage import Append, StorageOptions, Upkeep
 from lake.storage.catalog.changes import Change, CreateTable, DropTable, SealFiles, Truncate
 from lake.storage.catalog.model import FILES_MAX
 from lake.storage.commits import checkpoint
@@ -266,6 +267,33 @@ def test_writers_wait_for_room() -> None:
     lake.upkeep.round()
     lake.make_room(2)
     lake.make_room(1_000), "an empty tail takes a flush of any size"
+
+
+def test_tiering_from_many_threads_is_one_round_after_another() -> None:
+    """Four threads tier, each through an Upkeep of its own, while rows arrive: no round meets another's."""
+    lake, _ = clocked_lake()
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def work() -> None:
+        upkeep = Upkeep(lake)
+        try:
+            while not done.is_set():
+                upkeep.tier()
+                upkeep.round()
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for number in range(60):
+        append(lake, number)
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert numbers(lake) == list(range(60))
 
 
 def test_upkeep_runs_on_its_own(tmp_path: Path) -> None:

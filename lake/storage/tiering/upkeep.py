@@ -32,11 +32,13 @@ MERGE_ROUNDS_MAX: Final = 16  # of one upkeep round
 
 
 class Upkeep:
-    """Runs rounds; ``tier`` and ``round`` may be called from any thread, one runs at a time."""
+    """Runs rounds; ``tier`` and ``round`` may be called from any thread, one runs at a time on a lake.
+
+    ``Lake.upkeep`` is a lake's own, which ``lead`` starts; others on the same lake wait for its rounds.
+    """
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
-        self._one_at_a_time = threading.Lock()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._address: str | None = None
@@ -63,12 +65,12 @@ class Upkeep:
 
     def tier(self) -> int:
         """Moves every row of the tail to files; answers how many there were. ``POST /tier`` and tests call it."""
-        with self._one_at_a_time:
+        with self._lake.upkeep_lock:
             return self._tier()
 
     def round(self, *, force: bool = False) -> None:
         """Does what is due; with ``force`` all of it, whatever the time."""
-        with self._one_at_a_time:
+        with self._lake.upkeep_lock:
             now = self._lake.clock.monotonic()
             self._beat(now)
             if force or self._tiering_is_due(now):
@@ -79,7 +81,7 @@ class Upkeep:
 
     def merge(self) -> bool:
         """Merges what is due once; answers whether anything was."""
-        with self._one_at_a_time:
+        with self._lake.upkeep_lock:
             return self._merge_once()
 
     # --- steps --------------------------------------------------------------------------------------------------------
