@@ -1,0 +1,1 @@
+"""Tests of being a database, file for file."""
