@@ -136,7 +136,7 @@ def _connect(where: str, *, is_url: bool, token: str | None) -> Connection:
         from lake.client import HttpConnection
 
         config = load()
-        return HttpConnection(where, token=token or config.token or config.admin_token, owner_key=config.owner_key)
+        return HttpConnection(where, token=token or config.token or config.admin_token)
     from lake.embedded import open_lake
 
     return open_lake(where, {"token": token} if token else {})
@@ -151,12 +151,10 @@ def _write(answer: Answer, format: str) -> None:
     if answer.outcome is not None or format == "table":
         print(answer)
         return
-    result = answer.result()
+    for piece in encode.STREAMS[format](answer.result()):
+        sys.stdout.buffer.write(piece)
     if format == "json":
-        sys.stdout.buffer.write(encode.json_rows(result) + b"\n")
-    else:
-        for chunk in encode.STREAMS[format](result):
-            sys.stdout.buffer.write(chunk)
+        sys.stdout.buffer.write(b"\n")
     sys.stdout.buffer.flush()
 
 

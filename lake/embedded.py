@@ -3,44 +3,102 @@
     with lake.open("./demo") as db:
         db.sql("CREATE TABLE t (id INT)")
 
-Where a node serves the lake already, the connection goes to that node instead, so a program need not know.
+Where a node serves the lake already, the connection goes to that node instead, so a program need not know. Otherwise this
+process reads the lake, and leads it from the first statement that writes until it closes; another process may read it
+meanwhile. Connections of one process to one lake share the engine.
 """
 
 from __future__ import annotations
 
+import http.client
+import json
+import threading
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from lake.client import ARROW_STREAM, Acknowledged, Answer, Connection, HttpConnection, encode_rows
 from lake.config import Config, load
 from lake.db.database import Database
 from lake.db.session import Session
 from lake.db.write.once import Once
+from lake.errors import ObjectNotInState
+from lake.net.owner import find_owner_key
 from lake.roles import OWNER
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+ANSWER_SECS: Final = 2.0  # a node that serves says its name sooner
 
 
 def open_lake(path: str, options: Mapping[str, Any] | None = None) -> Connection:
     """A connection to the lake at ``path``: through the node that serves it, else embedded."""
     config = load(options={"lake": path, **(options or {})})
     address = Database.serving_address(config)
-    if address is not None:
-        return HttpConnection(f"http://{address}", token=config.token or config.admin_token)
+    if address is not None and _serves(address, path):
+        owner_key = find_owner_key(config, address)
+        return HttpConnection(f"http://{address}", token=config.token or config.admin_token, owner_key=owner_key)
     return EmbeddedConnection(config)
 
 
+def _serves(address: str, path: str) -> bool:
+    """Whether a node answers there and serves that lake: one that was killed left its address behind."""
+    host, _, port = address.rpartition(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=ANSWER_SECS)
+    try:
+        connection.request("GET", "/stats")
+        found = json.loads(connection.getresponse().read())
+        return isinstance(found, dict) and found.get("lake") == Path(path).resolve().name
+    except (OSError, http.client.HTTPException, ValueError):
+        return False
+    finally:
+        connection.close()
+
+
+class _Shared:
+    """Databases that this process has open, by folder; each closes with its last connection."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: dict[str, tuple[Database, int]] = {}
+
+    def take(self, config: Config) -> tuple[str, Database]:
+        """The database of the configuration's folder, opened by the first who asks."""
+        assert config.lake is not None
+        key = config.lake if "://" in config.lake else str(Path(config.lake).resolve())
+        with self._lock:
+            database, count = self._open.get(key) or (Database.open(config), 0)
+            self._open[key] = (database, count + 1)
+        return key, database
+
+    def give_back(self, key: str) -> None:
+        """Closes the database if nobody else has it."""
+        with self._lock:
+            database, count = self._open.pop(key)
+            if count > 1:
+                self._open[key] = (database, count - 1)
+            else:
+                database.close()
+
+
+_SHARED: Final = _Shared()
+
+
 class EmbeddedConnection(Connection):
-    """This process leads the lake; statements run here, with the owner's rights."""
+    """Statements run in this process, with the owner's rights."""
 
     def __init__(self, config: Config) -> None:
-        self.database = Database.open(config)
-        self.database.start(None)
+        self._key: str | None
+        self._key, self.database = _SHARED.take(config)
         self.session = Session(self.database, OWNER)
 
     def sql(self, text: str, /, *, job: str | None = None, **params: Any) -> Answer:
-        """Runs the statements of ``text``; the last one's answer."""
+        """Runs the statements of ``text``; the last one's answer.
+
+        57P03  a statement that writes, while another process leads the lake
+        """
+        self._ready(writes=not self.database.leads and self.session.writes(text))
         result = self.session.execute(text, params, job=job)
         return Answer(result.names, result.types, result.tag, result.arrow(), result.outcome, result.notices)
 
@@ -54,6 +112,7 @@ class EmbeddedConnection(Connection):
         prev: int | None = None,
     ) -> Acknowledged:
         """Appends rows; durable when it returns."""
+        self._ready(writes=True)
         body, kind = encode_rows(rows)
         once = None if producer is None or seq is None else Once(producer, seq, prev)
         name = tuple(table.split("."))
@@ -62,8 +121,21 @@ class EmbeddedConnection(Connection):
 
     def tier(self) -> int:
         """Writes the log into Parquet files; how many rows were waiting."""
+        self._ready(writes=True)
         return self.database.tier()
 
     def close(self) -> None:
         """Lets go of the lake: another process may lead it at once."""
-        self.database.close()
+        key, self._key = self._key, None
+        if key is not None:
+            _SHARED.give_back(key)
+
+    def _ready(self, *, writes: bool) -> None:
+        """Leads the lake if it must be written, else reads on what others wrote."""
+        if self._key is None:
+            raise ObjectNotInState("this connection is closed")
+        if not self.database.leads:
+            if writes:
+                self.database.start(None)
+            else:
+                self.database.refresh()

@@ -87,11 +87,10 @@ class Shell:
         else:
             from lake.doors.http import encode
 
-            result = answer.result()
-            pieces = [encode.json_rows(result)] if self.format == "json" else encode.STREAMS[self.format](result)
-            for piece in pieces:
+            for piece in encode.STREAMS[self.format](answer.result()):
                 print(piece.decode(), end="")
-            print()
+            if self.format == "json":
+                print()
 
 
 def run_shell(db: Connection, where: str) -> int:

@@ -20,6 +20,7 @@ from lake.storage.lake import Lake, open_store
 from lake.clock import Clock, SystemClock
 from lake.config import Config
 from lake.db.catalog import StatementCatalog
+from lake.db.hold import Hold
 from lake.db.names import find_table, qualified
 from lake.db.write.checks import Rules
 from lake.db.write.incoming import Incoming, from_arrow_stream, from_json_lines
@@ -34,7 +35,6 @@ from lake.storage.catalog.model import Column, Table
 from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Acknowledged, Append, Flush
 from lake.storage.options import StorageOptions
-from lake.storage.tiering.upkeep import Upkeep
 from lake.types import Type
 
 if TYPE_CHECKING:
@@ -52,9 +52,10 @@ class Database:
         self.config = config
         self.clock = clock
         self.name = Path(config.lake or "lake").resolve().name or "lake"
-        self._upkeep: Upkeep | None = None
+        self._hold: Hold | None = None
         self._rules: OrderedDict[tuple[int, int], Rules] = OrderedDict()
         self._lock = threading.Lock()
+        self._starting = threading.Lock()
 
     @classmethod
     def open(cls, config: Config, clock: Clock | None = None) -> Database:
@@ -66,24 +67,46 @@ class Database:
     @staticmethod
     def serving_address(config: Config) -> str | None:
         """The address of the node that serves the lake, or None."""
-        assert config.lake is not None, "a database has a lake"
-        if "://" not in config.lake and not Path(config.lake).exists():
+        folder = _folder_of(config)
+        if folder is not None and not Path(folder).exists():
             return None
+        assert config.lake is not None, "a database has a lake"
         clock = SystemClock()
         return find_address(open_store(config.lake, clock, storage_options(config)), clock)
 
+    def hold(self) -> None:
+        """Keeps other processes of this machine from leading the lake.
+
+        57P03  one of them does already
+        """
+        folder = _folder_of(self.config)
+        if self._hold is None and folder is not None:
+            self._hold = Hold.take(folder)
+
     def start(self, address: str | None) -> None:
-        """Takes the lead and begins housekeeping; ``address`` is where this process serves, None where it does not."""
-        self.lake.lead(address or "")
-        self._upkeep = Upkeep(self.lake)
-        self._upkeep.start(address)
+        """Takes the lead and begins housekeeping; ``address`` is where this process serves, None where it does not.
+
+        57P03  another process of this machine leads the lake
+        """
+        with self._starting:
+            self.hold()
+            self.lake.lead(address or "")
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes to the lake."""
+        return self.lake.leads
+
+    def refresh(self) -> None:
+        """Reads on what another process has written; for a process that does not lead."""
+        self.lake.refresh()
 
     def close(self) -> None:
         """Commits what waits and hands the lead over."""
-        if self._upkeep is not None:
-            self._upkeep.stop()
-            self._upkeep = None
         self.lake.close()
+        if self._hold is not None:
+            self._hold.let_go()
+            self._hold = None
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -176,9 +199,9 @@ class Database:
 
     def tier(self) -> int:
         """Writes the log into Parquet; how many rows were waiting."""
-        if self._upkeep is None:
+        if not self.lake.leads:
             raise NotLeading("this process does not lead the lake")
-        return self._upkeep.tier()
+        return self.lake.tier()
 
     def check_same(self, state: State, table: Table) -> None:
         """Refuses rows that were prepared for a table which is not what it was.
@@ -241,6 +264,13 @@ def storage_options(config: Config) -> StorageOptions:
         hot_bytes=int(config.hot_gb * (1 << 30)),
         workers=config.cores,
     )
+
+
+def _folder_of(config: Config) -> str | None:
+    """The folder of a lake on this machine's disk, or None of any other."""
+    assert config.lake is not None, "a database has a lake"
+    path = config.lake.removeprefix("file://")
+    return None if "://" in path or path.startswith("memory:") else path
 
 
 def _decode(body: bytes, is_arrow: bool, table: Table) -> Incoming:

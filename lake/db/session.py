@@ -21,7 +21,7 @@ from lake.db.statements import STATEMENTS
 from lake.errors import FeatureNotSupported, SyntaxFailure
 from lake.exec.context import Cancellation, Context
 from lake.exec.evaluate import fold
-from lake.roles import OWNER, Principal
+from lake.roles import OWNER, Principal, Role
 from lake.sql import ast, bound, parser
 from lake.sql.bind import Binder, BoundQuery, literal_of
 from lake.sql.catalog import Settings
@@ -114,6 +114,14 @@ class Session:
                 step = job if job is None or len(statements) == 1 else f"{job}:{number}"
                 result = self._execute_one(stmt, text, literals, step, cancellation or Cancellation())
         return result
+
+    def writes(self, text: str) -> bool:
+        """Whether a statement of ``text`` needs more than the right to read.
+
+        42601  a text that is no statements
+        """
+        handlers = (STATEMENTS.get(type(stmt)) for stmt in parser.parse(text))
+        return any(handler is not None and handler.role is not Role.READ for handler in handlers)
 
     def _literals(self, params: Mapping[str, Any] | Sequence[Any] | None) -> dict[str, bound.Literal]:
         if params is None:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from aiohttp import web
@@ -22,8 +24,10 @@ from aiohttp import web
 from lake import log
 from lake.config import Config
 from lake.db.database import Database
+from lake.errors import InvalidParameter, IoFailure
 from lake.exec.kernels import warm
 from lake.net.node import Node
+from lake.net.owner import leave_owner_key
 
 BACKLOG_MAX: Final = 1_024  # connections that wait to be accepted
 COMPILING_SECS: Final = 1.5  # reading compiled kernels from the cache takes less
@@ -39,8 +43,11 @@ async def serve(config: Config, make_app: Callable[[Node], web.Application], say
 
     say  prints what a person who started the node wants to read
     """
+    host, port = _place(config.addr)
     database = await asyncio.to_thread(Database.open, config)
+    database.hold()
     node = Node(database, config)
+    owner: Path | None = None
     stopping = asyncio.Event()
     _listen_for_signals(stopping)
     if config.stop_with_stdin:
@@ -48,12 +55,16 @@ async def serve(config: Config, make_app: Callable[[Node], web.Application], say
     runner = web.AppRunner(make_app(node), access_log=None, shutdown_timeout=1.0, handler_cancellation=True)
     await runner.setup()
     try:
-        host, _, port = config.addr.rpartition(":")
-        site = web.TCPSite(runner, host.strip("[]") or "127.0.0.1", int(port), backlog=BACKLOG_MAX)
-        await site.start()
-        address = _address_of(runner, host or "127.0.0.1")
+        try:
+            await web.TCPSite(runner, host, port, backlog=BACKLOG_MAX).start()
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise IoFailure(f"cannot listen at {config.addr}: {reason}", hint="choose another --addr") from None
+        address = _address_of(runner, host)
+        node.address = address
         await asyncio.to_thread(_warm_kernels, say)
         await asyncio.to_thread(database.start, address)
+        owner = await asyncio.to_thread(leave_owner_key, config, address)
         node.state = "serving"
         say(WELCOME.format(name=database.name, address=address, path=config.lake))
         await stopping.wait()
@@ -63,6 +74,8 @@ async def serve(config: Config, make_app: Callable[[Node], web.Application], say
     finally:
         await runner.cleanup()
         await asyncio.to_thread(node.close)
+        if owner is not None:
+            owner.unlink(missing_ok=True)
 
 
 def _warm_kernels(say: Callable[[str], None]) -> None:
@@ -74,6 +87,17 @@ def _warm_kernels(say: Callable[[str], None]) -> None:
             say(f"compiling the engine for this machine, once: {done} of {count}")
 
     warm(progress)
+
+
+def _place(addr: str) -> tuple[str, int]:
+    """Host and port of ``--addr``; a port alone is one of this machine.
+
+    22023  not an address
+    """
+    host, _, port = addr.rpartition(":")
+    if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
+        raise InvalidParameter(f"--addr is HOST:PORT, not {addr!r}")
+    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def _address_of(runner: web.AppRunner, host: str) -> str:

@@ -9,12 +9,13 @@ LakeError becomes ``XX000 internal error`` in one place, ``_guard``, with its tr
 from __future__ import annotations
 
 import asyncio
-import contextvars
+import contextlib
 import hmac
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 from lake import __version__, log
 from lake.config import Config
@@ -27,6 +28,7 @@ from lake.errors import (
     InvalidParameter,
     LakeError,
     NodeStopping,
+    NotLeading,
     StatementTooComplex,
     TooManyRequests,
 )
@@ -41,6 +43,7 @@ STATEMENTS_MAX: Final = 64  # running at once; each has a thread of its own that
 WAITING_MAX: Final = 1_024  # statements in line behind those; one more is refused with 53300
 SESSIONS_MAX: Final = 10_000
 AFTER_SECS_MAX: Final = 30.0  # how long a request waits for the commit it asks for
+GONE: Final = "canceling statement because its caller went away"
 
 
 @dataclass(slots=True)
@@ -57,10 +60,11 @@ class Node:
         self.config = config
         self.tokens = Tokens.of(config)
         self.state = "starting"
+        self.address = config.addr
         self._threads = ThreadPoolExecutor(STATEMENTS_MAX, thread_name_prefix="statement")
-        self._running = 0
+        self._running = 0  # statements on threads or in line for one
+        self._requests = 0
         self._idle = asyncio.Event()
-        self._idle.set()
         self._sessions: dict[tuple[str, str], _Kept] = {}
 
     # --- who is asking -----------------------------------------------------------------------------------------------
@@ -120,12 +124,29 @@ class Node:
         A caller that goes away stops its statement. Errors are LakeErrors.
         """
         cancellation = Cancellation()
-
         try:
             return await self.call(lambda: then(session.execute(text, params, job=job, cancellation=cancellation)))
         except asyncio.CancelledError:
-            cancellation.stop("canceling statement because its caller went away")
+            cancellation.stop(GONE)
             raise
+
+    async def stream(
+        self,
+        session: Session,
+        text: str,
+        params: Mapping[str, Any] | Sequence[Any] | None = None,
+        *,
+        job: str | None = None,
+        make: Callable[[Result], Iterator[T]],
+    ) -> Stream[T]:
+        """As ``execute``, with an answer in pieces that are made when they are asked for: the reader sets the pace."""
+        cancellation = Cancellation()
+        try:
+            result = await self.call(lambda: session.execute(text, params, job=job, cancellation=cancellation))
+        except asyncio.CancelledError:
+            cancellation.stop(GONE)
+            raise
+        return Stream(self, result, make(result), cancellation)
 
     async def call(self, work: Callable[[], T]) -> T:
         """Runs blocking work on a worker thread.
@@ -134,28 +155,48 @@ class Node:
         """
         if self._running >= STATEMENTS_MAX + WAITING_MAX:
             raise TooManyRequests(f"{WAITING_MAX} statements are waiting already; try again")
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
         self._running += 1
-        self._idle.clear()
-        try:
-            context = contextvars.copy_context()
-            return await asyncio.get_running_loop().run_in_executor(
-                self._threads, lambda: context.run(_guard, work)
-            )
-        finally:
-            self._running -= 1
-            if not self._running:
-                self._idle.set()
+        self._threads.submit(self._work, loop, answer, work)
+        return await answer
 
-    async def chunks(self, make: Iterator[T]) -> AsyncIterator[T]:
-        """What a blocking iterator makes, one piece on a worker thread at a time: the reader sets the pace."""
-        end = object()
+    def background(self, work: Callable[[], object]) -> None:
+        """Runs blocking work on a worker thread, and nobody waits for it."""
+        self._threads.submit(_guard, work)
+
+    def _work(self, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[T], work: Callable[[], T]) -> None:
+        """On a worker thread: runs ``work`` unless its caller has gone, and hands over what became of it."""
+        done: T | None = None
+        failure: BaseException | None = None
+        if not answer.cancelled():
+            try:
+                done = _guard(work)
+            except LakeError as error:
+                failure = error
+
+        def finish() -> None:
+            self._running -= 1
+            if answer.cancelled():
+                return
+            if failure is not None:
+                answer.set_exception(failure)
+            else:
+                answer.set_result(cast(T, done))
+
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and with it everyone who could wait
+            loop.call_soon_threadsafe(finish)
+
+    @contextlib.contextmanager
+    def request(self) -> Iterator[None]:
+        """The time a door spends on one request; draining waits for it."""
+        self._requests += 1
         try:
-            while (piece := await self.call(lambda: next(make, end))) is not end:
-                yield piece  # type: ignore[misc]
+            yield
         finally:
-            close = getattr(make, "close", None)
-            if close is not None:
-                close()
+            self._requests -= 1
+            if not self._requests:
+                self._idle.set()
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
@@ -210,13 +251,13 @@ class Node:
         return {
             "lake": self.database.name,
             "role": "leader",
-            "leader": self.config.addr,
-            "nodes": [self.config.addr],
+            "leader": self.address,
+            "nodes": [self.address],
             "shard_runs": 0,
             "python_workers": 0,
             "live_queries": 0,
             "version": __version__,
-            "releases": {self.config.addr: __version__},
+            "releases": {self.address: __version__},
             **self.database.stats(),
         }
 
@@ -226,22 +267,69 @@ class Node:
         return self.state == "serving"
 
     def check_serving(self) -> None:
-        """57P01 once the node was told to stop."""
+        """Returns while the node serves.
+
+        57P01  it was told to stop      57P03  it is starting
+        """
         if self.state == "draining":
             raise NodeStopping("the node is stopping; try another node or again later")
+        if self.state == "starting":
+            raise NotLeading("the node is starting; try again")
 
     async def drain(self) -> None:
         """Refuses new requests and waits for those running, ``drain_secs`` at most."""
         self.state = "draining"
+        self._idle.clear()
+        if not self._requests:
+            return
         try:
             await asyncio.wait_for(self._idle.wait(), self.config.drain_secs)
         except TimeoutError:
-            log.warn("statements still ran when draining ended", running=self._running, drain_secs=self.config.drain_secs)
+            log.warn("requests still ran when draining ended", requests=self._requests, drain_secs=self.config.drain_secs)
 
     def close(self) -> None:
         """Ends the threads and the database: everything acknowledged is durable already."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.database.close()
+
+
+class Stream(Generic[T]):
+    """An answer that is made piece by piece on worker threads; one reader, which closes it."""
+
+    def __init__(self, node: Node, result: Result, pieces: Iterator[T], cancellation: Cancellation) -> None:
+        self.result = result
+        self._node = node
+        self._pieces = pieces
+        self._cancellation = cancellation
+        self._one_at_a_time = threading.Lock()
+        self._ended = False
+
+    async def next(self) -> T | None:
+        """The next piece; None at the end."""
+        return await self._node.call(self._next)
+
+    def close(self) -> None:
+        """Stops the statement, if it still runs, and lets go of what it holds. Returns at once."""
+        if not self._ended:
+            self._cancellation.stop(GONE)
+            self._node.background(self._let_go)
+
+    def _next(self) -> T | None:
+        with self._one_at_a_time:
+            try:
+                piece = next(self._pieces, None)
+                self._ended = piece is None
+            except BaseException:
+                self._ended = True
+                raise
+            return piece
+
+    def _let_go(self) -> None:
+        with self._one_at_a_time:
+            close = getattr(self._pieces, "close", None)
+            if close is not None:
+                close()
+            self.result.close()
 
 
 def _guard(work: Callable[[], T]) -> T:

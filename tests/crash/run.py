@@ -39,7 +39,7 @@ class Heard:
         assert process.stdout is not None
         for line in process.stdout:
             words = line.split()
-            if not line.endswith("\n") or not words:
+            if not line.endswith("\n"):
                 continue
             if words[0] == "ack":
                 self.acknowledged[int(words[1])] = int(words[2])

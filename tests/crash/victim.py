@@ -7,6 +7,7 @@ It prints a line for each acknowledged batch, ``ack PRODUCER SEQ``, and ``broken
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import threading
@@ -23,6 +24,11 @@ HALF: Final = (
     "SELECT producer, seq, count(*) AS rows, min(size) AS size FROM events "
     "GROUP BY producer, seq HAVING count(*) <> min(size)"
 )
+
+
+def say(line: str) -> None:
+    """Prints a line in one write: lines of several threads do not mix."""
+    os.write(1, f"{line}\n".encode())
 
 
 def rows_of(producer: int, seq: int, seed: int) -> list[dict[str, object]]:
@@ -46,7 +52,7 @@ def main(folder: str, seed: int, point: str | None, after: int) -> None:
         f"CREATE TABLE IF NOT EXISTS {TABLE} (producer INT NOT NULL, seq INT NOT NULL, row INT, size INT, note VARCHAR)"
     )
     known = last_seqs(db)
-    print("ready", flush=True)
+    say("ready")
     if point is not None:
         faults.arm(point, after=after)
     for producer in range(PRODUCERS):
@@ -54,7 +60,7 @@ def main(folder: str, seed: int, point: str | None, after: int) -> None:
     while True:
         half = db.sql(HALF).rows()
         if half:
-            print(f"broken {half}", flush=True)
+            say(f"broken {half}")
         db.sql("CHECKPOINT")
 
 
@@ -63,9 +69,9 @@ def _produce(db: Connection, producer: int, seq: int, seed: int) -> None:
         seq += 1
         done = db.append(TABLE, rows_of(producer, seq, seed), producer=f"p{producer}", seq=seq, prev=seq - 1)
         if done.conflict:
-            print(f"broken conflict at {producer} {seq}", flush=True)
+            say(f"broken conflict at {producer} {seq}")
             return
-        print(f"ack {producer} {seq}", flush=True)
+        say(f"ack {producer} {seq}")
 
 
 if __name__ == "__main__":

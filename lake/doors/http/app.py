@@ -18,7 +18,15 @@ from lake.doors.http import append, define, operations, sql  # noqa: F401  (impo
 from lake.doors.http.pages import Pages
 from lake.doors.http.routes import CALLER, NODE, ROUTES, Handler, Route
 from lake.doors.http.sql import PAGES
-from lake.errors import InsufficientPrivilege, InternalError, InvalidAuthorization, LakeError, NodeStopping, NotLeading
+from lake.errors import (
+    InsufficientPrivilege,
+    InternalError,
+    InvalidAuthorization,
+    LakeError,
+    NodeStopping,
+    NotLeading,
+    ProgramLimitExceeded,
+)
 from lake.metrics import HTTP_REQUESTS
 from lake.net.node import Node
 
@@ -46,8 +54,12 @@ def make_app(node: Node) -> web.Application:
 async def _around(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turns every failure into an answer, and counts requests."""
     status = 500
+    node = request.app[NODE]
     try:
-        response = await handler(request)
+        with node.request():
+            if request.match_info.http_exception is not None:
+                node.check_serving()
+            response = await handler(request)
         status = response.status
         return response
     except LakeError as error:
@@ -57,8 +69,7 @@ async def _around(request: web.Request, handler: Handler) -> web.StreamResponse:
     except web.HTTPException as error:
         status = error.status
         if status == 413:
-            message = f"the body is larger than {BODY_BYTES_MAX} bytes"
-            return web.Response(status=413, text=message, headers={"x-lake-sqlstate": "54000"})
+            return web.Response(status=413, text=error.text, headers={"x-lake-sqlstate": ProgramLimitExceeded.sqlstate})
         raise
     except ConnectionError:
         raise

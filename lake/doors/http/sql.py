@@ -9,21 +9,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 import orjson
 from aiohttp import web
 
+from lake import log
 from lake.db.result import Result
 from lake.doors.http import encode
 from lake.doors.http.pages import Pages
 from lake.doors.http.routes import caller_of, node_of, route
-from lake.errors import FeatureNotSupported, InvalidParameter, ProtocolViolation
+from lake.errors import FeatureNotSupported, InvalidParameter, LakeError, ProtocolViolation
+from lake.net.node import Stream
 from lake.roles import Role
 
 FIRST_ROWS: Final = 10_000
 ROWS_MAX: Final = 100_000
 SQL_BYTES_MAX: Final = 64 << 20
+PIECE_BYTES: Final = 64 << 10  # a smaller answer is sent whole, with its length
+DOWNLOADS: Final = ("csv", "tsv", "ndjson", "parquet")
 PAGES: Final = web.AppKey("pages", Pages)
 
 
@@ -54,12 +59,15 @@ async def sql(request: web.Request) -> web.StreamResponse:
         return await node.execute(
             session, text, params, job=job, then=lambda result: _response(result, _typed(result, rows, pages), "typed")
         )
-    if format in ("json", "table"):
-        make = encode.json_rows if format == "json" else encode.table
+    if format == "table":
         return await node.execute(
-            session, text, params, job=job, then=lambda result: _response(result, make(result), format)
+            session, text, params, job=job, then=lambda result: _response(result, encode.table(result), "table")
         )
-    return await _stream(request, format, await node.execute(session, text, params, job=job, then=lambda r: r))
+    stream = await node.stream(session, text, params, job=job, make=partial(_pieces, format))
+    try:
+        return await _send(request, format, stream)
+    finally:
+        stream.close()
 
 
 @route("GET", "/sql/pages/{id}", role=Role.READ)
@@ -84,7 +92,9 @@ async def end_session(request: web.Request) -> web.StreamResponse:
 async def _statement_of(request: web.Request) -> tuple[str, dict[str, Any] | None]:
     body = await request.read()
     if len(body) > SQL_BYTES_MAX:
-        raise InvalidParameter(f"a statement is at most {SQL_BYTES_MAX} bytes; rows go to POST /append")
+        raise web.HTTPRequestEntityTooLarge(
+            SQL_BYTES_MAX, len(body), text=f"a statement is at most {SQL_BYTES_MAX} bytes; rows go to POST /append"
+        )
     try:
         if request.content_type != "application/json":
             return body.decode("utf-8"), None
@@ -111,32 +121,57 @@ def _typed(result: Result, rows: int, pages: Pages) -> bytes:
     return encode.typed(kept, 0, rows, id)
 
 
-async def _stream(request: web.Request, format: str, result: Result) -> web.StreamResponse:
-    """A download, sent as the query makes it: a slow reader holds the query back."""
+def _pieces(format: str, result: Result) -> Iterator[bytes]:
+    """The answer in pieces of some size; the first is the whole of a small answer, and says so by being the only one."""
     if not result.is_query:
-        return _response(result, orjson.dumps(result.outcome), "json")
-    chunks: Iterator[bytes] = encode.STREAMS[format](result)
-    node = node_of(request)
-    # The first piece is made before the answer starts, so that a query that fails at once fails with its status.
-    first = await node.call(lambda: next(chunks, b""))
-    response = web.StreamResponse(headers=_headers(result))
+        yield orjson.dumps(result.outcome)
+        return
+    waiting: list[bytes] = []
+    size = 0
+    for piece in encode.STREAMS[format](result):
+        waiting.append(piece)
+        size += len(piece)
+        if size >= PIECE_BYTES:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    yield b"".join(waiting)
+
+
+async def _send(request: web.Request, format: str, stream: Stream[bytes]) -> web.StreamResponse:
+    """A small answer whole; a large one as the query makes it, and a slow reader holds the query back.
+
+    What fails before the first piece is full fails with its status; what fails later ends the connection, so that nobody
+    takes half an answer for a whole one.
+    """
+    result = stream.result
+    first = await stream.next()
+    assert first is not None, "every answer has a piece"
+    if not result.is_query:
+        return _response(result, first, "json")
+    download = {"Content-Disposition": f'attachment; filename="answer.{format}"'} if format in DOWNLOADS else {}
+    if len(first) < PIECE_BYTES:
+        return _response(result, first, format, download)
+    response = web.StreamResponse(headers=_headers(result) | download)
     response.content_type = encode.CONTENT_TYPES[format]
-    if format in ("csv", "tsv", "ndjson", "parquet"):
-        response.headers["Content-Disposition"] = f'attachment; filename="answer.{format}"'
     await response.prepare(request)
+    piece: bytes | None = first
     try:
-        await response.write(first)
-        async for chunk in node.chunks(chunks):
-            await response.write(chunk)
-    finally:
-        result.close()
+        while piece is not None:
+            await response.write(piece)
+            piece = await stream.next()
+    except LakeError as error:
+        log.warn("an answer ended half way", sqlstate=error.sqlstate, message=error.message)
+        if request.transport is not None:
+            request.transport.abort()
+        return response
     await response.write_eof()
     return response
 
 
-def _response(result: Result, body: bytes, format: str) -> web.Response:
+def _response(result: Result, body: bytes, format: str, headers: dict[str, str] | None = None) -> web.Response:
     kind = encode.CONTENT_TYPES[format]
-    return web.Response(body=body, content_type=kind, charset="utf-8", headers=_headers(result))
+    charset = "utf-8" if kind.startswith("text/") else None
+    return web.Response(body=body, content_type=kind, charset=charset, headers=_headers(result) | (headers or {}))
 
 
 def _headers(result: Result) -> dict[str, str]:
