@@ -145,7 +145,8 @@ class Sort(Breaker):
             return Held(self.columns, [])
         rows = self.kept.join(batches)
         del batches
-        order = sort_rows(self.kept.keys_of(rows), directions_of(self.keys), threads=context.workers)
+        keys = self.kept.keys_of(rows)
+        order = sort_rows(keys, directions_of(self.keys), threads=context.workers) if keys else np.arange(rows.num_rows)
         stop = None if self.limit is None else self.offset + self.limit
         return SortedRows(self.columns, rows, order[self.offset : stop])
 

@@ -66,15 +66,14 @@ class Window(Breaker):
 
     def merge(self, context: Context, states: Sequence[SortState]) -> Source:
         source = self._sort.merge(context, states)
-        if isinstance(source, Held):
-            return Held(self.columns, [])
         kept = self._sort.kept
         assert kept is not None
         chunks = Chunks(kept, len(self.partition))
         if isinstance(source, SortedRows):
             pieces = chunks.of_rows(source)
         else:
-            assert isinstance(source, InOrder)
+            # Without rows, or without keys to sort them by, what was held is in order as it is.
+            assert isinstance(source, InOrder | Held)
             pieces = chunks.of_batches(source.batches)
         return WindowRows(self.columns, pieces, Computation(self, kept, context))
 
