@@ -17,7 +17,7 @@ from lake.exec.functions.arithmetic import same_type
 from lake.exec.kernels import views
 from lake.exec.kernels.extremes import PickedRows
 from lake.sql.registry import Accumulator, CallInfo, aggregate
-from lake.types import JSON, Boolean, Decimal, Float, Integer, Json, List, Text, Type
+from lake.types import JSON, Boolean, Decimal, Float, Integer, Json, List, Null, Text, Type
 
 GROUP: Final = "aggregates"
 
@@ -280,6 +280,8 @@ class JsonObjects(Collected):
 
 def json_values(values: pa.Array, type: Type) -> list[Any]:
     """The values as JSON has them; what it lacks becomes text."""
+    if isinstance(type, Null):
+        return [None] * len(values)
     if isinstance(type, Json):
         return [None if item is None else orjson.loads(item) for item in values.to_pylist()]
     if isinstance(type, Integer | Float | Boolean | Text):

@@ -368,6 +368,8 @@ def _default(parameter: Parameter) -> Expr:
 
 
 def _result(function: Function, types: tuple[Type, ...], variables: dict[str, Type]) -> Type:
+    if isinstance(function, TableFunction):
+        return NULL
     if function.return_rule is not None:
         return function.return_rule(types)
     word, depth = function.signature.returns, 0

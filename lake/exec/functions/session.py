@@ -1,0 +1,252 @@
+"""What a statement may ask of its session, and of the types of its values."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as package_version
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lake.errors import InvalidParameter, UndefinedObject
+from lake.exec.cast import cast
+from lake.exec.constants import as_array
+from lake.exec.decimals import Value
+from lake.exec.functions.columns import with_constants
+from lake.sql.catalog import Settings
+from lake.sql.registry import CallInfo, scalar
+from lake.types import Type, arrow_name, parse_arrow_name
+
+GROUP: Final = "session"
+NO_SETTINGS: Final = Settings(now=0)
+
+
+def _settings(call: CallInfo) -> Settings:
+    return NO_SETTINGS if call.settings is None else call.settings
+
+
+@scalar("version() -> VARCHAR", group=GROUP, volatility="stable")
+def version() -> pa.Scalar:
+    """The program's name and version.
+
+    >>> starts_with(version(), 'lake ')
+    true
+    """
+    try:
+        return pa.scalar(f"lake {package_version('lake')}")
+    except PackageNotFoundError:
+        return pa.scalar("lake 0")
+
+
+@scalar("current_user() -> VARCHAR", group=GROUP, volatility="stable", takes_call=True,
+        aliases=("session_user", "user", "current_role"))  # fmt: skip
+def current_user(*, call: CallInfo) -> pa.Scalar:
+    """Who runs the statement.
+
+    >>> current_user
+    admin
+    """
+    return pa.scalar(_settings(call).user)
+
+
+@scalar("current_database() -> VARCHAR", group=GROUP, volatility="stable", takes_call=True, aliases=("current_catalog",))
+def current_database(*, call: CallInfo) -> pa.Scalar:
+    """The database's name.
+
+    >>> current_database()
+    lake
+    """
+    return pa.scalar(_settings(call).database)
+
+
+@scalar("current_schema() -> VARCHAR", group=GROUP, volatility="stable", takes_call=True)
+def current_schema(*, call: CallInfo) -> pa.Scalar:
+    """The schema where names are looked up first.
+
+    >>> current_schema()
+    public
+    """
+    return pa.scalar(_settings(call).schema)
+
+
+@scalar("current_schemas(implicit BOOLEAN) -> VARCHAR[]", group=GROUP, origin="postgres", volatility="stable",
+        takes_call=True)  # fmt: skip
+def current_schemas(implicit: Value, *, call: CallInfo) -> pa.Array:
+    """The schemas where names are looked up, with ``implicit`` the catalogue's first.
+
+    >>> current_schemas(true)
+    [pg_catalog, public]
+    """
+    schema = _settings(call).schema
+    rows = as_array(implicit, call.rows).to_pylist()
+    return pa.array([["pg_catalog", schema] if item else [schema] for item in rows], pa.list_(pa.string()))
+
+
+@scalar("current_setting(name VARCHAR) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
+@scalar("current_setting(name VARCHAR, missing_ok BOOLEAN) -> VARCHAR", group=GROUP, origin="postgres",
+        volatility="stable", takes_call=True)  # fmt: skip
+def current_setting(name: Value, missing_ok: Value | None = None, *, call: CallInfo) -> pa.Array:
+    """The value of a setting of the session.
+
+    >>> current_setting('timezone')
+    UTC
+
+    42704  no such setting
+    """
+    settings = _settings(call)
+    known = {**settings.session, "timezone": settings.time_zone, "search_path": settings.schema}
+
+    def run(column: pa.Array, missing_ok: bool) -> pa.Array:
+        found = []
+        for item in column.to_pylist():
+            if item is not None and item.lower() not in known and not missing_ok:
+                raise UndefinedObject(f'unrecognized configuration parameter "{item}"')
+            found.append(None if item is None else known.get(item.lower()))
+        return pa.array(found, pa.string())
+
+    return with_constants(run, pa.string(), name, pa.scalar(False) if missing_ok is None else missing_ok)
+
+
+# --- types -----------------------------------------------------------------------------------------------------------
+
+
+@scalar("typeof(value ANY) -> VARCHAR", group=GROUP, origin="duckdb", strict=False, takes_call=True)
+def typeof(value: Value, *, call: CallInfo) -> pa.Array:
+    """The SQL type of a value.
+
+    >>> typeof(1.5)
+    DECIMAL(2,1)
+    """
+    return as_array(pa.scalar(call.types[0].sql), call.rows)
+
+
+@scalar("pg_typeof(value ANY) -> VARCHAR", group=GROUP, origin="postgres", strict=False, takes_call=True)
+def pg_typeof(value: Value, *, call: CallInfo) -> pa.Array:
+    """The type of a value, by its Postgres name.
+
+    >>> pg_typeof(now())
+    timestamp with time zone
+    """
+    return as_array(pa.scalar(_postgres_name(call.types[0].sql)), call.rows)
+
+
+_POSTGRES_NAMES: Final = {
+    "TINYINT": "smallint", "INT": "integer", "DOUBLE": "double precision", "VARCHAR": "text", "NULL": "unknown",
+    "TIMESTAMP": "timestamp without time zone", "TIMESTAMPTZ": "timestamp with time zone",
+    "TIME": "time without time zone",
+}  # fmt: skip
+
+
+def _postgres_name(sql: str) -> str:
+    if sql.endswith("[]"):
+        return _postgres_name(sql[:-2]) + "[]"
+    if sql.startswith("DECIMAL"):
+        return "numeric"
+    return _POSTGRES_NAMES.get(sql, sql.lower())
+
+
+@scalar("arrow_typeof(value ANY) -> VARCHAR", group=GROUP, strict=False, takes_call=True)
+def arrow_typeof(value: Value, *, call: CallInfo) -> pa.Array:
+    """The Arrow type of a value.
+
+    >>> arrow_typeof(1)
+    Int64
+    """
+    return as_array(pa.scalar(arrow_name(call.types[0])), call.rows)
+
+
+def _named_type(arguments: tuple[Any, ...]) -> Type:
+    """The type that the second argument names.
+
+    22023  it is no constant     42704  it names no type
+    """
+    name = getattr(arguments[1], "value", None)
+    if not isinstance(name, str):
+        raise InvalidParameter("arrow_cast takes the name of an Arrow type as a constant")
+    return parse_arrow_name(name)
+
+
+@scalar("arrow_cast(value ANY, type VARCHAR) -> ANY", group=GROUP, strict=False, takes_call=True, literal_rule=_named_type)
+def arrow_cast(value: Value, type: Value, *, call: CallInfo) -> pa.Array:
+    """The value as an Arrow type.
+
+    >>> arrow_cast(1, 'Int8')
+    1
+    """
+    value = as_array(value, call.rows)
+    return cast(value, call.types[0], call.returns, settings=call.settings)
+
+
+@scalar("arrow_try_cast(value ANY, type VARCHAR) -> ANY", group=GROUP, strict=False, takes_call=True,
+        literal_rule=_named_type)  # fmt: skip
+def arrow_try_cast(value: Value, type: Value, *, call: CallInfo) -> pa.Array:
+    """The value as an Arrow type, NULL where it does not cast.
+
+    >>> arrow_try_cast('x', 'Int32')
+    NULL
+    """
+    value = as_array(value, call.rows)
+    return cast(value, call.types[0], call.returns, is_try=True, settings=call.settings)
+
+
+def _second_type(types: tuple[Type, ...]) -> Type:
+    return types[1]
+
+
+@scalar("cast_to_type(value ANY, like ANY) -> ANY", group=GROUP, strict=False, takes_call=True, returns=_second_type)
+def cast_to_type(value: Value, like: Value, *, call: CallInfo) -> pa.Array:
+    """The value as the type of another.
+
+    >>> cast_to_type('42', NULL::INT)
+    42
+    """
+    return cast(as_array(value, call.rows), call.types[0], call.returns, settings=call.settings)
+
+
+@scalar("try_cast_to_type(value ANY, like ANY) -> ANY", group=GROUP, strict=False, takes_call=True, returns=_second_type)
+def try_cast_to_type(value: Value, like: Value, *, call: CallInfo) -> pa.Array:
+    """The value as the type of another, NULL where it does not cast.
+
+    >>> try_cast_to_type('x', NULL::INT)
+    NULL
+    """
+    return cast(as_array(value, call.rows), call.types[0], call.returns, is_try=True, settings=call.settings)
+
+
+@scalar("error(message VARCHAR) -> VARCHAR", group=GROUP, origin="duckdb", volatility="volatile")
+def error(message: pa.Array) -> pa.Array:
+    """Fails with a message.
+
+    >>> coalesce('there', error('missing'))
+    there
+
+    22023  always
+    """
+    text = next((item for item in message.to_pylist() if item is not None), None)
+    if text is not None:
+        raise InvalidParameter(text)
+    return message
+
+
+# --- what Postgres clients ask ---------------------------------------------------------------------------------------
+
+
+@scalar("pg_backend_pid() -> INT", group=GROUP, origin="postgres", volatility="stable")
+def pg_backend_pid() -> pa.Scalar:
+    """A number of the session's own process: 0, for sessions have none.
+
+    >>> pg_backend_pid()
+    0
+    """
+    return pa.scalar(0, pa.int32())
+
+
+@scalar("obj_description(id BIGINT, catalog VARCHAR) -> VARCHAR", group=GROUP, origin="postgres", takes_call=True)
+@scalar("col_description(id BIGINT, place INT) -> VARCHAR", group=GROUP, origin="postgres", takes_call=True)
+def description(*arguments: Value, call: CallInfo) -> pa.Array:
+    """The comment on an object by its oid: there is none.
+
+    >>> obj_description(1, 'pg_class')
+    NULL
+    """
+    return pa.nulls(call.rows, pa.string())
