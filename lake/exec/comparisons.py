@@ -63,7 +63,9 @@ def _compare_floats(op: str, left: Value, right: Value) -> Value:
     one = nan_left if nan_left is not None else pa.scalar(False)
     two = nan_right if nan_right is not None else pa.scalar(False)
     of_nans = _ARROW[op](pc.cast(one, pa.int8()), pc.cast(two, pa.int8()))
-    return pc.if_else(pc.or_(one, two), of_nans, plain)  # type: ignore[no-any-return]
+    # A side that is never NaN says nothing of its NULLs; the plain answer does.
+    decided = pc.and_(pc.or_(one, two), pc.is_valid(plain))
+    return pc.if_else(decided, of_nans, plain)  # type: ignore[no-any-return]
 
 
 def _nans(value: Value) -> Value | None:
