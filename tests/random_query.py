@@ -348,7 +348,7 @@ class Expressions:
                 word = self.draw.pick(("IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE"))
                 return f"({self.boolean(scope, depth - 1)} {word})"
             case 10:
-                return f"{self.draw.pick(('EXISTS', 'NOT EXISTS'))} ({self.inner(scope, ('1',), depth)})"
+                return f"({self.draw.pick(('EXISTS', 'NOT EXISTS'))} ({self.inner(scope, ('1',), depth)}))"
             case _:
                 return self.quantified(scope, depth)
 

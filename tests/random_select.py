@@ -52,6 +52,8 @@ def generate(draw: Draw, tables: Sequence[RandomTable]) -> Query:
 class Selects(Expressions):
     """Makes one SELECT from choices."""
 
+    _is_branch = False
+
     def query(self) -> Query:
         """A whole query: a select, or several with set operations, perhaps under WITH; perhaps ordered and cut."""
         common = self.common_table() if self.draw.chance(12) else ""
@@ -78,6 +80,8 @@ class Selects(Expressions):
 
     def set_operation(self, families: Sequence[str]) -> str:
         """Two or three selects of the same families."""
+        # The common type of two branches could carry the scale of an average out of the rule for decimals.
+        self._is_branch = True
         parts = [self.select(families)]
         for _ in range(1 + self.draw.below(2)):
             word = self.draw.pick(("UNION ALL", "UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"))
@@ -188,7 +192,7 @@ class Selects(Expressions):
 
     def aggregate(self, family: str, scope: Scope, *, last: bool = False) -> str:
         """An aggregate that answers the family."""
-        if last and family == "dbl" and self.draw.chance(30):
+        if last and family == "dbl" and not self._is_branch and self.draw.chance(30):
             return self._filled(self.draw.pick(LAST_AGGREGATES), scope)
         text = self._filled(self.draw.pick(AGGREGATES[family]), scope)
         return f"{text} FILTER (WHERE {self.boolean(scope, 1)})" if self.draw.chance(15) else text
