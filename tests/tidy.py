@@ -70,7 +70,7 @@ def layer_of(name: str) -> str:
 
     A module at the root that is none of the listed ones is an error of the one who put it there.
     """
-    if name in FOUNDATION or name.startswith("__") and name not in PROGRAM:
+    if name in FOUNDATION or (name.startswith("__") and name not in PROGRAM):
         return "foundation"
     if name in PROGRAM:
         return "program"
