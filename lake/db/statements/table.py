@@ -41,7 +41,7 @@ from lake.storage.catalog.model import Column, Constraint, Schema, Table, View
 from lake.storage.catalog.state import State, display_name
 from lake.types import NULL, TEXT, Type
 
-KINDS = {"table": Table, "view": View}
+KINDS: dict[str, type[Table] | type[View]] = {"table": Table, "view": View}
 
 
 @statement(ast.CreateTable, tag="CREATE TABLE", role=Role.ADMIN, audit="ddl")
