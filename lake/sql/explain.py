@@ -308,7 +308,7 @@ def expr_text(expr: Expr) -> str:
         case Quantified(op=op, operands=operands, every=every):
             return f"({_list(operands)}) {op} {'ALL' if every else 'ANY'} (subquery)"
         case _:
-            return type(expr).__name__
+            return expr.__class__.__name__
 
 
 def _operand(expr: Expr) -> str:

@@ -19,13 +19,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import lake.exec.functions  # noqa: F401 - fills the table of functions
+from lake.exec.evaluate import fold
 from lake.sql import ast, parser
 from lake.sql.bind import Binder
 from lake.sql.catalog import Settings
 from lake.sql.explain import explain, plan_text
 from lake.sql.optimizer import RULES, optimize
-from lake.sql.plan import Plan
+from lake.sql.plan import Aggregate, CteScan, Join, Materialize, Plan, Scan
 from tests.plans.catalog import TestCatalog
+from tests.tpch import QUERIES
 
 FOLDER = Path(__file__).parent
 BETWEEN = "\n====\n"
@@ -60,7 +62,7 @@ def read_records(path: Path) -> list[Record]:
 
 
 def _parse(text: str) -> Record:
-    above, _, plan = text.strip("\n").partition("\n----\n")
+    above, _, plan = f"{text.strip()}\n".partition("\n----\n")
     lines = above.splitlines()
     comment = [line for line in lines if line.startswith("#")]
     rest = [line for line in lines if not line.startswith("#")]
@@ -79,13 +81,38 @@ def bind(sql: str) -> Plan:
 def plan_after(sql: str, rules: tuple[str, ...], *, with_rows: bool = False) -> str:
     """The plan of ``sql`` after ``rules``, as text."""
     wanted = {name for name, _ in RULES} if "all" in rules else ALWAYS | set(rules)
-    plan = optimize(bind(sql), SETTINGS, without=[name for name, _ in RULES if name not in wanted])
+    plan = optimize(bind(sql), SETTINGS, fold, without=[name for name, _ in RULES if name not in wanted])
     return explain(plan) if with_rows else plan_text(plan)
 
 
 def run(record: Record) -> str:
     """The plan that comes out for ``record``."""
     return plan_after(record.sql, record.rules)
+
+
+def join_tree(plan: Plan) -> str:
+    """The joins of a plan in one line: the right side of each is built."""
+    match plan:
+        case Scan(table=table):
+            return table.name[-1]
+        case CteScan(name=name):
+            return f"@{name}"
+        case Join(kind=kind, left=left, right=right):
+            return f"({join_tree(left)} {kind.value} {join_tree(right)})"
+        case Materialize(name=name, definition=definition, input=source):
+            return f"{name} := {join_tree(definition)}; {join_tree(source)}"
+        case Aggregate(input=source):
+            return f"group {join_tree(source)}"
+        case _:
+            return " and ".join(map(join_tree, plan.inputs)) or type(plan).__name__.lower()
+
+
+def tpch_orders() -> str:
+    """The join order of every query of TPC-H at scale 1, a line each."""
+    lines = []
+    for number, sql in QUERIES.items():
+        lines.append(f"{number} {join_tree(optimize(bind(sql), SETTINGS, fold))}")
+    return "\n".join(lines) + "\n"
 
 
 def golden_files() -> Iterator[Path]:
@@ -103,5 +130,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--update"]:
         for file in golden_files():
             update(file)
+        (FOLDER / "tpch_orders.txt").write_text(tpch_orders())
     else:
         print(plan_after(sys.argv[1], tuple(sys.argv[2:]) or ("all",), with_rows=True))

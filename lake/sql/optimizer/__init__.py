@@ -24,6 +24,7 @@ from lake.sql.optimizer.limits import push_limits
 from lake.sql.optimizer.planning import Fold, Planning
 from lake.sql.optimizer.prune_columns import prune_columns
 from lake.sql.optimizer.push_filters import push_filters
+from lake.sql.optimizer.scan_filters import order_scan_filters
 from lake.sql.optimizer.simplify import simplify
 from lake.sql.plan import Materialize, Plan, Project, Recursion, SetOperation
 
@@ -42,6 +43,7 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("limits", push_limits),
     ("prune_columns", prune_columns),
     ("join_sides", choose_sides),
+    ("scan_filters", order_scan_filters),
 )
 """In this order. Equal parts are found while every scan still has all its columns, so pruning comes after."""
 

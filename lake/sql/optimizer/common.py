@@ -40,6 +40,9 @@ from lake.sql.registry import Function
 WORTH: Final = 2.0
 """How many times fewer rows a shared part must have than its tables: keeping rows costs about as much as a scan."""
 
+ROWS_MIN: Final = 10_000.0
+"""Rows scanned below which computing a part twice costs less than keeping it."""
+
 
 # --- definitions in place --------------------------------------------------------------------------------------------
 
@@ -128,7 +131,7 @@ def _may_share(plan: Plan) -> bool:
 
 def _is_worth_it(plan: Plan, planning: Planning) -> bool:
     scanned = sum(rows_of(node, planning) for node in plans.walk(plan) if isinstance(node, Scan))
-    return rows_of(plan, planning) * WORTH <= scanned
+    return scanned >= ROWS_MIN and rows_of(plan, planning) * WORTH <= scanned
 
 
 def _shared(plan: Plan, group: list[tuple[Plan, dict[int, int]]], planning: Planning) -> Plan:

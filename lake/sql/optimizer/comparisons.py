@@ -13,7 +13,22 @@ from typing import Any, Final
 
 from lake.sql.bound import And, Cast, Compare, Expr, InList, Literal, Or
 from lake.sql.optimizer.expressions import UNKNOWN, is_not_null, is_null
-from lake.types import BOOLEAN, DATE, TEXT, TIMESTAMP, Boolean, Bytes, Date, Decimal, Integer, Json, Text, Time, Timestamp, Type
+from lake.types import (
+    BOOLEAN,
+    DATE,
+    TEXT,
+    TIMESTAMP,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Integer,
+    Json,
+    Text,
+    Time,
+    Timestamp,
+    Type,
+)
 
 DAY: Final = 86_400_000_000
 """Microseconds of a day."""
@@ -70,14 +85,15 @@ def cast_literal(literal: Literal, type: Type) -> Literal | None:
 def simplify_comparison(expr: Compare) -> Expr:
     """``CAST(x AS t) op constant`` as a comparison of ``x``, where casting keeps the order."""
     match expr:
-        case Compare(op=op, left=Cast(operand=operand, is_try=False) as cast, right=Literal(value=value)) if value is not None:
-            assert isinstance(expr.right, Literal)
+        case Compare(op=op, left=Cast(operand=operand, is_try=False) as cast, right=Literal() as right):
+            if right.value is None:
+                return expr
             if op in ("is distinct", "is not distinct"):
-                moved = _moved("=", cast, operand, expr.right)
+                moved = _moved("=", cast, operand, right)
                 if isinstance(moved, Compare) and moved.op == "=":
                     return Compare.of(op, moved.left, moved.right)
                 return expr
-            moved = _moved(op, cast, operand, expr.right)
+            moved = _moved(op, cast, operand, right)
             return expr if moved is None else moved
         case _:
             return expr

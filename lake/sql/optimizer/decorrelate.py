@@ -19,7 +19,8 @@ from dataclasses import fields, replace
 from functools import reduce
 
 from lake.errors import FeatureNotSupported
-from lake.sql import bound, plan as plans
+from lake.sql import bound
+from lake.sql import plan as plans
 from lake.sql.bound import Case, Column, Compare, Exists, Expr, Lambda, Literal, Not, Quantified, ScalarSubquery
 from lake.sql.optimizer.copies import copy_plan, fixed
 from lake.sql.optimizer.expressions import (

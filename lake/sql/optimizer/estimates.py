@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnEstimate:
-    """What is thought of a column's values; None where nothing is. ``min`` and ``max`` are physical values."""
+    """What is thought of a column's values; None where nothing is. ``min`` and ``max`` are physical values.
+
+    table_rows  rows of the table the column comes from
+    domain      distinct values before any filter
+    """
 
     distinct: float | None = None
     null_fraction: float = 0.0
     min: object | None = None
     max: object | None = None
+    table_rows: float | None = None
+    domain: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +35,22 @@ class Estimate:
         known = None if found is None else found.distinct
         return max(1.0, min(self.rows if known is None else known, self.rows))
 
+    def domain(self, column: int) -> float:
+        """Distinct values of a column before any filter."""
+        found = self.columns.get(column)
+        known = None if found is None else found.domain
+        return max(self.distinct(column), known or 0.0)
+
     def knows(self, column: int) -> bool:
         """Whether the number of distinct values is more than a guess."""
         found = self.columns.get(column)
         return found is not None and found.distinct is not None
+
+    def table_rows(self, columns: Sequence[int]) -> float:
+        """Rows of the table that ``columns`` come from; of none or several, the rows at hand."""
+        known = {self.columns[id].table_rows if id in self.columns else None for id in columns}
+        found = known.pop() if len(known) == 1 else None
+        return self.rows if found is None else found
 
     def scaled(self, fraction: float) -> Estimate:
         """The estimate of ``fraction`` of the rows, taken without regard to values."""

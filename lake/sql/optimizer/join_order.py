@@ -18,12 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from lake.sql import bound, plan as plans
+from lake.sql import bound
+from lake.sql import plan as plans
 from lake.sql.bound import Column, Compare, Expr
 from lake.sql.optimizer import cost
 from lake.sql.optimizer.copies import aligned
 from lake.sql.optimizer.enumeration import connected_pairs, members
-from lake.sql.optimizer.estimates import Estimate
+from lake.sql.optimizer.estimates import ColumnEstimate, Estimate
 from lake.sql.optimizer.expressions import columns_in, equality, is_volatile
 from lake.sql.optimizer.planning import Planning
 from lake.sql.optimizer.selectivity import selectivity
@@ -235,7 +236,7 @@ def _add_class(columns: dict[int, Column], region: Region) -> None:
 
 def _merged_estimate(names: int, region: Region) -> Estimate:
     rows = 1.0
-    columns = {}
+    columns: dict[int, ColumnEstimate] = {}
     for number in members(names):
         found = region.estimates[number]
         rows = max(rows, found.rows)
@@ -334,11 +335,9 @@ class _Search:
             return None
         output = region.rows(left | right)
         if isinstance(attached, Attachment):
-            has_keys = any(isinstance(item, Compare) and item.op in ("=", "is not distinct") for item in attached.join.conditions)
+            has_keys = any(map(_is_equality, attached.join.conditions))
         else:
-            has_keys = bool(self._keys(left, right)) or any(
-                isinstance(item, Compare) and item.op in ("=", "is not distinct") for item in self._between(left, right)
-            )
+            has_keys = bool(self._keys(left, right)) or any(map(_is_equality, self._between(left, right)))
         below = self.table[left].cost + self.table[right].cost
         return below + cost.join(region.rows(left), self._own_rows(right), output, has_keys=has_keys)
 
@@ -433,6 +432,10 @@ class _Search:
     def _with_own(self, chosen: int, plan: Plan) -> Plan:
         own = tuple(item.expr for item in self.region.predicates if item.names == chosen)
         return Filter(own, plan) if own else plan
+
+
+def _is_equality(expr: Expr) -> bool:
+    return isinstance(expr, Compare) and expr.op in ("=", "is not distinct")
 
 
 def _pairs(parts: list[int]) -> Iterator[tuple[int, int]]:

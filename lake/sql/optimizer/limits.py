@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from lake.sql import plan as plans
 from lake.sql.bound import Column, Expr, Literal, SortKey
-from lake.sql.optimizer.expressions import is_constant, is_volatile
+from lake.sql.optimizer.expressions import definitions, is_constant, is_volatile
 from lake.sql.optimizer.planning import Planning
 from lake.sql.optimizer.properties import properties
 from lake.sql.plan import (
@@ -119,7 +119,8 @@ class _Limits:
 
     def _needed_keys(self, plan: Sort) -> tuple[SortKey, ...]:
         found: list[SortKey] = []
-        seen: set[Expr] = set()
+        made = definitions(plan.input) if isinstance(plan.input, Project) else {}
+        seen: set[Expr] = {column for column in plan.input.columns if column.id in made and is_constant(made[column.id])}
         known = properties(plan.input, self.planning)
         for key in plan.keys:
             if known.is_unique(expr.id for expr in seen if isinstance(expr, Column)):
@@ -133,7 +134,7 @@ class _Limits:
 _UNKNOWN = "unknown"
 
 
-def _constant(expr: Expr | None) -> int | None | str:
+def _constant(expr: Expr | None) -> int | str | None:
     """The number of LIMIT or OFFSET, None where there is none, ``_UNKNOWN`` where only running tells."""
     match expr:
         case None | Literal(value=None):

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeAlias, TypeVar
 
-from lake.sql import bound, plan as plans
+from lake.sql import bound
+from lake.sql import plan as plans
 from lake.sql.bound import Column, Expr, Literal
 from lake.sql.catalog import Settings
 from lake.sql.plan import CteScan, Materialize, Plan, Recursion
@@ -57,7 +58,8 @@ class Planning:
         found = self.facts.get(key)
         if found is None:
             found = self.facts[key] = (plan, work_out())
-        return found[1]  # type: ignore[no-any-return]
+        fact: T = found[1]
+        return fact
 
 
 def walk_deep(plan: Plan) -> Iterator[Plan]:

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from lake.sql import bound, plan as plans
+from lake.sql import bound
+from lake.sql import plan as plans
 from lake.sql.bound import AggregateCall, Column, Expr, Literal, WindowCall
-from lake.sql.optimizer.expressions import columns_in, equality, may_be_null, null_rejected
+from lake.sql.optimizer.expressions import columns_in, equality, is_volatile, may_be_null, null_rejected
 from lake.sql.optimizer.planning import Planning
 from lake.sql.plan import (
     Aggregate,
@@ -102,7 +103,8 @@ def _properties(plan: Plan, planning: Planning) -> Properties:
             return Properties(frozenset())
         case Filter(conjuncts=conjuncts, input=source):
             found = below(source)
-            return Properties(found.non_null | null_rejected(conjuncts), _narrow(found.keys, conjuncts))
+            narrowed = _narrow(found.keys, conjuncts, columns_in(source.columns))
+            return Properties(found.non_null | null_rejected(conjuncts), narrowed)
         case Project():
             return _project(plan, below(plan.input))
         case Aggregate():
@@ -147,16 +149,20 @@ def _scan(plan: Scan) -> Properties:
         for names in plan.table.unique
         if all(name in by_name and by_name[name].id in non_null for name in names)
     )
-    return Properties(frozenset(non_null), _narrow(keys, plan.filters))
+    return Properties(frozenset(non_null), _narrow(keys, plan.filters, columns_in(plan.outputs)))
 
 
-def _narrow(keys: tuple[frozenset[int], ...], conjuncts: tuple[Expr, ...]) -> tuple[frozenset[int], ...]:
-    """``keys`` without columns that an equality makes constant."""
+def _narrow(
+    keys: tuple[frozenset[int], ...], conjuncts: tuple[Expr, ...], own: frozenset[int]
+) -> tuple[frozenset[int], ...]:
+    """``keys`` without columns that an equality makes constant: with a constant, or with a column of a query around."""
     fixed = set()
     for conjunct in conjuncts:
-        match equality(conjunct):
-            case (Column() as column, Literal()) | (Literal(), Column() as column):
-                fixed.add(column.id)
+        sides = equality(conjunct)
+        for this, other in (sides, sides[::-1]) if sides is not None else ():
+            if isinstance(this, Column) and this.id in own and not bound.columns_of(other) & own:
+                if not is_volatile(other):
+                    fixed.add(this.id)
     return tuple(key - fixed for key in keys) if fixed else keys
 
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from lake.sql import bound, plan as plans
+from lake.sql import bound
+from lake.sql import plan as plans
 from lake.sql.bound import Case, Column, Expr, Literal
 from lake.sql.optimizer.copies import aligned
 from lake.sql.optimizer.expressions import columns_in, definitions, is_volatile, substitute
@@ -71,8 +72,8 @@ class _Pruning:
             case Values():
                 return self._values(plan, need)
             case CteScan(cte=cte, outputs=outputs):
-                used = {index for index, column in enumerate(outputs) if column.id in need}
-                self.wanted.setdefault(cte, set()).update(used)
+                positions = {index for index, column in enumerate(outputs) if column.id in need}
+                self.wanted.setdefault(cte, set()).update(positions)
                 return plan
             case Filter(conjuncts=conjuncts, input=source):
                 return replace(plan, input=self.prune(source, need | bound.columns_of(conjuncts)))

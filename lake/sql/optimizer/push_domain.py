@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from lake.errors import FeatureNotSupported
-from lake.sql import bound, plan as plans
+from lake.sql import bound
+from lake.sql import plan as plans
 from lake.sql.bound import Case, Column, Compare, Expr, Literal, SortKey
 from lake.sql.optimizer.copies import copy_plan
 from lake.sql.optimizer.expressions import (
@@ -192,13 +193,12 @@ class Push:
                 return self._limit(plan, need)
             case Distinct():
                 source, given = self.push(plan.input, need)
-                changed = plans.map_expressions(plan, lambda expr: substitute(expr, given))
-                on = (*changed.on, *given.values()) if changed.on else ()
-                return Distinct(source, on, changed.order), given
+                on = (*substitute(plan.on, given), *given.values()) if plan.on else ()
+                return Distinct(source, on, substitute(plan.order, given)), given
             case Unnest():
                 source, given = self.push(plan.input, need)
-                changed = plans.map_expressions(plan, lambda expr: substitute(expr, given))
-                return replace(changed, input=source), given
+                lists = tuple((column, substitute(expr, given)) for column, expr in plan.lists)
+                return replace(plan, input=source, lists=lists), given
             case Sample(is_percent=True):
                 source, given = self.push(plan.input, need)
                 return replace(plan, input=source), given
@@ -257,7 +257,7 @@ class Push:
             more = tuple(made.values())
             exprs = tuple(found[id] for id in made)
             source = Project((*source.columns, *more), (*source.columns, *exprs), source)
-        given = {id: made[id] if id in made else expr for id, expr in found.items()}
+        given: dict[int, Expr] = {id: made.get(id, expr) for id, expr in found.items()}
         columns: Given = {id: column for id, column in given.items() if isinstance(column, Column)}
         kept: list[Expr] = []
         non_null = properties(source, self.planning).non_null

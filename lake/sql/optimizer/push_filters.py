@@ -5,8 +5,8 @@
        ├─ Scan: orders                                  └─ Scan: nation, n_name#9 = 'FRANCE'
        └─ Scan: nation
 
-Through inner joins conjuncts are told of equal columns (``a = b AND b = 5`` gives ``a = 5``), and an OR over both sides tells each
-side what all its branches ask of that side alone. Volatile conjuncts stay where they are.
+Through inner joins conjuncts are told of equal columns (``a = b AND b = 5`` gives ``a = 5``), and an OR over both sides tells
+each side what all its branches ask of that side alone. Volatile conjuncts stay where they are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
-from lake.sql import bound, plan as plans
+from lake.sql import bound
+from lake.sql import plan as plans
 from lake.sql.bound import Column, Compare, Expr, InList, Literal, Not, Or
 from lake.sql.optimizer.expressions import (
     columns_in,
@@ -172,8 +173,8 @@ def _push_join(plan: Join, conjuncts: Conjuncts) -> Plan:
         case JoinKind.LEFT | JoinKind.SINGLE:
             return _push_left(plan, conjuncts)
         case JoinKind.RIGHT:
-            swapped = _push_left(replace(plan, kind=JoinKind.LEFT, left=plan.right, right=plan.left), conjuncts)
-            return _swapped_back(swapped)
+            turned = replace(plan, kind=JoinKind.LEFT, left=plan.right, right=plan.left)
+            return _turned_back(_push_left(turned, conjuncts))
         case JoinKind.SEMI | JoinKind.ANTI | JoinKind.MARK:
             return _push_partner(plan, conjuncts)
         case JoinKind.FULL:
@@ -182,10 +183,10 @@ def _push_join(plan: Join, conjuncts: Conjuncts) -> Plan:
             assert_never(kind)
 
 
-def _swapped_back(plan: Plan) -> Plan:
+def _turned_back(plan: Plan) -> Plan:
     match plan:
         case Filter(conjuncts=conjuncts, input=Join() as join):
-            return Filter(conjuncts, _swapped_back(join))
+            return Filter(conjuncts, _turned_back(join))
         case Join(left=left, right=right):
             return replace(plan, kind=JoinKind.RIGHT, left=right, right=left)
         case _:
@@ -224,8 +225,8 @@ def _gather(plan: Plan) -> tuple[Plan, Conjuncts]:
         case Join(kind=JoinKind.INNER, left=left, right=right, conditions=conditions):
             bare_left, of_left = _gather(left)
             bare_right, of_right = _gather(right)
-            bare = Join(JoinKind.INNER, bare_left, bare_right)
-            return bare, _merged(_merged(of_left, of_right), conditions)
+            joined = Join(JoinKind.INNER, bare_left, bare_right)
+            return joined, _merged(_merged(of_left, of_right), conditions)
         case Filter(conjuncts=conjuncts, input=source) if not any(is_volatile(item) for item in conjuncts):
             bare, below = _gather(source)
             return bare, _merged(below, conjuncts)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lake.sql import bound
-from lake.sql.bound import And, Call, Column, Compare, Expr, InList, IsNull, Literal, Not, Or
+from lake.sql.bound import And, Call, Cast, Column, Compare, Expr, InList, IsNull, Literal, Not, Or
 from lake.sql.optimizer.estimates import ColumnEstimate, Estimate
 
 GUESS: Final = 0.25
@@ -44,7 +44,8 @@ def filtered(found: Estimate, conjuncts: tuple[Expr, ...]) -> Estimate:
                     span.narrow(op, value)
                     continue
                 case Compare(op="=", right=Literal(value=value)):
-                    changed[column.id] = ColumnEstimate(1.0, 0.0, value, value)
+                    one = found.columns[column.id]
+                    changed[column.id] = replace(one, distinct=1.0, null_fraction=0.0, min=value, max=value)
                 case InList(items=items):
                     changed[column.id] = replace(found.columns[column.id], distinct=float(len(items)), null_fraction=0.0)
         fraction *= selectivity(conjunct, found)
@@ -52,11 +53,11 @@ def filtered(found: Estimate, conjuncts: tuple[Expr, ...]) -> Estimate:
         share = span.share()
         fraction *= share * (1.0 - found.columns[id].null_fraction)
         before = found.columns[id].distinct
-        changed[id] = ColumnEstimate(None if before is None else max(before * share, 1.0), 0.0, span.low, span.high)
+        distinct = None if before is None else max(before * share, 1.0)
+        changed[id] = replace(found.columns[id], distinct=distinct, null_fraction=0.0, min=span.low, max=span.high)
     rest = found.scaled(fraction)
     columns = dict(rest.columns)
-    for id, column in changed.items():
-        columns[id] = column
+    columns.update(changed)
     return Estimate(rest.rows, columns)
 
 
@@ -158,6 +159,8 @@ def _null_fraction(id: int, found: Estimate) -> float:
 
 def _equal_share(operand: Expr, found: Estimate) -> float:
     """The share of rows that have one given value of ``operand``."""
+    if not isinstance(operand, Column | Cast):
+        return EQUAL_GUESS
     used = bound.columns_of(operand)
     distinct = 1.0
     for id in used:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from lake.errors import LakeError
-from lake.sql import bound, plan as plans
+from lake.sql import bound
+from lake.sql import plan as plans
 from lake.sql.bound import (
     And,
     Call,

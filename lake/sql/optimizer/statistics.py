@@ -64,7 +64,7 @@ def rows_of(plan: Plan, planning: Planning) -> float:
 def _estimate(plan: Plan, planning: Planning) -> Estimate:
     match plan:
         case Scan():
-            return filtered(_table(plan), plan.filters)
+            return filtered(table_estimate(plan), plan.filters)
         case Values(rows=rows, outputs=outputs):
             return Estimate(float(len(rows)), {column.id: ColumnEstimate(float(len(rows))) for column in outputs})
         case CteScan():
@@ -85,7 +85,7 @@ def _estimate(plan: Plan, planning: Planning) -> Estimate:
             return _limit(plan, estimate(plan.input, planning))
         case Distinct(on=on):
             found = estimate(plan.input, planning)
-            return _grouped(found, [expr for expr in on] if on else list(plan.columns))
+            return _grouped(found, list(on) if on else list(plan.columns))
         case Unnest(input=source):
             found = estimate(source, planning)
             return Estimate(found.rows * UNNEST_ROWS, found.columns)
@@ -106,17 +106,20 @@ def _estimate(plan: Plan, planning: Planning) -> Estimate:
             raise AssertionError(f"no estimate of {type(plan).__name__}")
 
 
-def _table(plan: Scan) -> Estimate:
+def table_estimate(plan: Scan) -> Estimate:
+    """The rows of a scan's table, before its filters."""
     known = plan.table.statistics()
     columns: dict[int, ColumnEstimate] = {}
     for column, name in zip(plan.outputs, plan.names, strict=True):
         found = known.columns.get(name)
         if found is not None:
-            columns[column.id] = ColumnEstimate(found.distinct, found.null_fraction or 0.0, found.min, found.max)
+            nulls = found.null_fraction or 0.0
+            columns[column.id] = ColumnEstimate(found.distinct, nulls, found.min, found.max, known.rows, found.distinct)
     for names in plan.table.unique:
         if len(names) == 1 and names[0] in plan.names:
             column = plan.outputs[plan.names.index(names[0])]
-            columns[column.id] = replace(columns.get(column.id, ColumnEstimate()), distinct=known.rows)
+            before = columns.get(column.id, ColumnEstimate(table_rows=known.rows))
+            columns[column.id] = replace(before, distinct=known.rows, domain=known.rows)
     return Estimate(max(known.rows, 0.0), columns)
 
 
@@ -272,20 +275,23 @@ def pair_fraction(conditions: tuple[Expr, ...], left: Estimate, right: Estimate)
 def key_fraction(keys: list[tuple[int, int]], left: Estimate, right: Estimate) -> float:
     """Which share of pairs is equal in all of ``keys``, pairs of a left and a right column.
 
-    Several columns together have at most one combination a row. Where that limit is met on both sides, the smaller side's
-    rows are taken for the key that the other side refers to.
+    Several columns together have at most one combination for each row of their table, whatever rows of it are left. Where
+    that limit is met on both sides, the smaller table is taken for the one whose key the other refers to.
     """
     if not keys:
         return 1.0
     of_left = of_right = 1.0
     for one, two in keys:
-        of_left *= left.distinct(one)
-        of_right *= right.distinct(two)
+        is_known = left.knows(one) == right.knows(two) or len(keys) == 1
+        of_left *= left.distinct(one) if is_known or left.knows(one) else right.distinct(two)
+        of_right *= right.distinct(two) if is_known or right.knows(two) else left.distinct(one)
     if len(keys) == 1:
         return 1.0 / max(of_left, of_right, 1.0)
-    is_limited_left, is_limited_right = of_left > left.rows, of_right > right.rows
+    limit_left = left.table_rows([one for one, _ in keys])
+    limit_right = right.table_rows([two for _, two in keys])
+    is_limited_left, is_limited_right = of_left > limit_left, of_right > limit_right
     if is_limited_left and is_limited_right:
-        return 1.0 / max(min(left.rows, right.rows), 1.0)
+        return 1.0 / max(min(limit_left, limit_right), 1.0)
     if is_limited_left or is_limited_right:
         return 1.0 / max(of_right if is_limited_left else of_left, 1.0)
     return 1.0 / max(of_left, of_right, 1.0)
@@ -304,7 +310,7 @@ def partner_fraction(conditions: tuple[Expr, ...], left: Estimate, right: Estima
             case (Column(id=one), Column(id=two)):
                 if one in right.columns or two in left.columns:
                     one, two = two, one
-                share = min(share, right.distinct(two) / max(left.distinct(one), right.distinct(two), 1.0))
+                share = min(share, right.distinct(two) / max(left.domain(one), right.domain(two), 1.0))
                 is_keyed = True
     if is_keyed:
         return min(share, 1.0)

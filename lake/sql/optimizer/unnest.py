@@ -20,7 +20,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from lake.sql import bound, plan as plans
+from lake.sql import bound
+from lake.sql import plan as plans
 from lake.sql.bound import Column, Compare, Expr
 from lake.sql.optimizer.copies import copy_plan, fixed
 from lake.sql.optimizer.expressions import (
@@ -35,7 +36,7 @@ from lake.sql.optimizer.expressions import (
 )
 from lake.sql.optimizer.planning import Planning
 from lake.sql.optimizer.properties import expression_columns, free_columns, properties
-from lake.sql.optimizer.push_domain import Domain, NeedsDomain, Push, of_nothing
+from lake.sql.optimizer.push_domain import Domain, Given, NeedsDomain, Push, of_nothing
 from lake.sql.plan import (
     Aggregate,
     CteScan,
@@ -298,24 +299,29 @@ def _pull_aggregate(join: Join, needed: frozenset[int], planning: Planning) -> P
     if not is_lone or expression_columns(plans.expressions_of(node), planning) & needed:
         return None
     assert isinstance(node, Aggregate)
-    left = columns_in(join.left.columns)
-    try:
-        source, given = Push(left, None, planning).push(node.input, free_columns(node.input, planning) & needed)
-    except NeedsDomain:
+    used = free_columns(node.input, planning) & needed
+    if not used:
         return None
+    outer, domain = columns_in(join.left.columns), None
+    try:
+        source, given = Push(outer, None, planning).push(node.input, used)
+    except NeedsDomain:
+        domain = _make_domain(join.left, planning)
+        source, given = Push(outer, domain, planning).push(node.input, used)
     keys = {id: planning.copy(column) for id, column in given.items()}
     calls = tuple((planning.copy(column), call) for column, call in node.aggregates)
     grouped = Aggregate(tuple((keys[id], column) for id, column in given.items()), calls, source)
-    by_id = {column.id: column for column in join.left.columns}
-    conditions = tuple(Compare.of("=", by_id[id], key) for id, key in keys.items())
+    conditions = _equal_to_domain(join, grouped, keys, planning)
     kept = join.left.columns
     values = tuple(of_nothing(column, call) for column, call in calls)
     made = tuple(column for column, _ in node.aggregates)
-    padded: Plan = Join(JoinKind.LEFT, join.left, grouped, conditions)
+    left = join.left if domain is None else domain.left
+    padded: Plan = Join(JoinKind.LEFT, left, grouped, conditions)
     padded = Project((*kept, *made), (*kept, *values), padded)
     for project in reversed(projects):
         padded = Project((*kept, *project.outputs), (*kept, *project.exprs), padded)
-    return Filter(join.conditions, padded) if join.conditions else padded
+    padded = Filter(join.conditions, padded) if join.conditions else padded
+    return padded if domain is None else _with_definition(domain, padded)
 
 
 # --- with the domain -------------------------------------------------------------------------------------------------
@@ -325,19 +331,28 @@ def _with_domain(join: Join, needed: frozenset[int], planning: Planning) -> Plan
     """The right side for every combination of the outer columns' values, joined on them."""
     domain = _make_domain(join.left, planning)
     right, columns = Push(columns_in(join.left.columns), domain, planning).push(join.right, needed)
-    non_null = properties(join.left, planning).non_null
-    conditions: list[Expr] = []
-    for column in domain.left.columns:
-        if column.id in columns:
-            own = columns[column.id]
-            is_plain = not join.mark_nulls and (column.id in non_null or own.id in properties(right, planning).non_null)
-            conditions.append(Compare.of("=" if is_plain else "is not distinct", column, own))
-    plain: Plan = replace(
-        join, left=domain.left, right=right, conditions=(*join.conditions, *conditions), dependent=False
-    )
+    conditions = (*join.conditions, *_equal_to_domain(join, right, columns, planning))
+    left = domain.left if domain.is_used else join.left
+    return _with_definition(domain, replace(join, left=left, right=right, conditions=conditions, dependent=False))
+
+
+def _equal_to_domain(join: Join, right: Plan, given: Given, planning: Planning) -> tuple[Expr, ...]:
+    """The conditions that an outer row belongs to a row of the pushed right side."""
+    non_null, right_non_null = properties(join.left, planning).non_null, properties(right, planning).non_null
+    found: list[Expr] = []
+    for column in join.left.columns:
+        if column.id in given:
+            own = given[column.id]
+            is_plain = not join.mark_nulls and (column.id in non_null or own.id in right_non_null)
+            found.append(Compare.of("=" if is_plain else "is not distinct", column, own))
+    return tuple(found)
+
+
+def _with_definition(domain: Domain, plan: Plan) -> Plan:
+    """``plan`` under the outer rows it reads, where it does and they are not cheap to compute again."""
     if not domain.is_used or domain.cte is None:
-        return replace(plain, left=join.left)
-    return Materialize(domain.cte, "outer", fixed(domain.definition), plain)
+        return plan
+    return Materialize(domain.cte, "outer", fixed(domain.definition), plan)
 
 
 def _make_domain(left: Plan, planning: Planning) -> Domain:

@@ -8,7 +8,8 @@ from lake.errors import FeatureNotSupported
 from lake.sql.ast.expr import BoundKind, FrameUnit
 from lake.sql.bound import Column, Frame, FrameBound, WindowCall
 from lake.sql.optimizer.planning import Planning
-from lake.sql.registry import FUNCTIONS, Window as WindowFunction
+from lake.sql.registry import FUNCTIONS
+from lake.sql.registry import Window as WindowFunction
 from lake.types import BIGINT
 
 WHOLE_PARTITION: Final = Frame(

@@ -1,11 +1,7 @@
-"""Queries whose answers the optimizer must not change: subqueries in every place and form, joins, limits, shared parts.
+-- Queries whose answers the optimizer must not change: one a line, over t(a, b, c), u(a, x, y), v(a, z, l) and e(a),
+-- which is empty; NULLs and duplicates everywhere. tests/sql/test_optimizer_answers.py runs them.
 
-Over t(a, b, c), u(a, x, y), v(a, z, l) and e(a), which is empty; NULLs and duplicates everywhere.
-"""
-
-from __future__ import annotations
-
-EXISTENCE = """
+-- EXISTS
 SELECT a, b FROM t WHERE EXISTS (SELECT * FROM u WHERE u.a = t.a)
 SELECT a, b FROM t WHERE NOT EXISTS (SELECT * FROM u WHERE u.a = t.a)
 SELECT a, b FROM t WHERE EXISTS (SELECT * FROM u WHERE u.a = t.a AND u.x > t.b)
@@ -32,9 +28,8 @@ SELECT a FROM t WHERE EXISTS (SELECT * FROM u WHERE u.a = t.a UNION ALL SELECT *
 SELECT a FROM t WHERE EXISTS (SELECT u.a FROM u WHERE u.x >= t.b INTERSECT SELECT v.a FROM v WHERE v.z <= t.b)
 SELECT a FROM t WHERE EXISTS (SELECT u.a FROM u WHERE u.a = t.a EXCEPT SELECT v.a FROM v WHERE v.z = t.b)
 SELECT a FROM t WHERE EXISTS (SELECT DISTINCT x FROM u WHERE u.a = t.a AND x IS NOT NULL)
-"""
 
-MEMBERSHIP = """
+-- IN, ANY and ALL
 SELECT a, b FROM t WHERE a IN (SELECT a FROM u)
 SELECT a, b FROM t WHERE a NOT IN (SELECT a FROM u)
 SELECT a, b FROM t WHERE a NOT IN (SELECT a FROM u WHERE a IS NOT NULL)
@@ -69,9 +64,8 @@ SELECT a FROM t WHERE (SELECT max(x) FROM u) IN (SELECT z FROM v WHERE v.a = t.a
 SELECT a FROM t WHERE a IN (SELECT x FROM u WHERE x IN (SELECT z FROM v WHERE v.a = t.a))
 SELECT a FROM t WHERE a IN (SELECT x FROM u WHERE u.a = t.a ORDER BY x LIMIT 2)
 SELECT a FROM t WHERE a IN (SELECT x FROM u UNION SELECT z FROM v WHERE v.a = t.a)
-"""
 
-VALUES = """
+-- Subqueries as values
 SELECT a, (SELECT max(x) FROM u) FROM t
 SELECT a, (SELECT max(x) FROM e, u) FROM t
 SELECT a, (SELECT count(*) FROM u WHERE u.a = t.a) FROM t
@@ -126,9 +120,8 @@ SELECT a, (SELECT string_agg(CAST(x AS VARCHAR), ',' ORDER BY x) FROM u WHERE u.
 SELECT a, (SELECT count(*) FROM u WHERE u.a = t.a AND u.a = t.b) FROM t
 SELECT a, (SELECT count(DISTINCT x) FROM u WHERE u.a < t.a) FROM t
 SELECT a, (SELECT count(*) FROM (SELECT x, count(*) FROM u WHERE u.a = t.a GROUP BY GROUPING SETS ((x), ())) AS s) FROM t
-"""
 
-LATERALS = """
+-- LATERAL
 SELECT t.a, s.m FROM t, LATERAL (SELECT max(x) AS m FROM u WHERE u.a = t.a) AS s
 SELECT t.a, s.n FROM t CROSS JOIN LATERAL (SELECT count(*) AS n FROM u WHERE u.a = t.a) AS s
 SELECT t.a, s.x FROM t, LATERAL (SELECT x FROM u WHERE u.a = t.a ORDER BY x, y LIMIT 2) AS s
@@ -146,9 +139,8 @@ SELECT v.a, w.i FROM v, UNNEST(v.l) AS w(i)
 SELECT v.a, w.i FROM v LEFT JOIN LATERAL UNNEST(v.l) AS w(i) ON true
 SELECT v.a, (SELECT sum(i) FROM UNNEST(v.l) AS w(i)) FROM v
 SELECT v.a, w.i FROM v, LATERAL (SELECT i FROM UNNEST(v.l) AS q(i) WHERE i > v.z) AS w
-"""
 
-JOINS = """
+-- Joins and conditions
 SELECT t.a, u.x FROM t LEFT JOIN u ON t.a = u.a WHERE u.x > 1
 SELECT t.a, u.x FROM t LEFT JOIN u ON t.a = u.a WHERE u.x IS NULL
 SELECT t.a, u.x FROM t LEFT JOIN u ON t.a = u.a AND t.b = 1 WHERE t.a < 4
@@ -191,9 +183,8 @@ SELECT a FROM t WHERE CASE WHEN a > 2 THEN b = 1 WHEN false THEN true ELSE c = '
 SELECT a FROM t WHERE a >= 1 AND a > 1 AND a <= 4 AND a < 5 AND a <> 3
 SELECT a FROM t WHERE a = a AND b <> b
 SELECT a FROM t WHERE a = a
-"""
 
-SHAPES = """
+-- Limits, sets, groups, shared parts
 SELECT a, b FROM t ORDER BY a, b, c LIMIT 3
 SELECT a, b FROM t ORDER BY a DESC NULLS LAST, b, c LIMIT 2 OFFSET 2
 SELECT b + 1 FROM t ORDER BY a, b, c LIMIT 4
@@ -236,10 +227,3 @@ SELECT t.a FROM t WHERE t.a NOT IN (SELECT a FROM u WHERE false)
 SELECT a FROM t WHERE b IN (SELECT x FROM u) ORDER BY a NULLS FIRST LIMIT 5
 SELECT s.a FROM (SELECT a, b FROM t ORDER BY b) AS s JOIN u ON s.a = u.a
 SELECT a FROM e UNION ALL SELECT a FROM t WHERE a = 1
-"""
-
-
-def all_queries() -> list[str]:
-    """Every query of this module."""
-    texts = (EXISTENCE, MEMBERSHIP, VALUES, LATERALS, JOINS, SHAPES)
-    return [line for text in texts for line in text.splitlines() if line.strip()]
