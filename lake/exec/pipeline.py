@@ -111,17 +111,16 @@ def break_flow(flow: Flow, breaker: Breaker, context: Context) -> Source:
     """Runs a flow into a breaker and answers what it holds then."""
     flow = flow.open(context)
     dealer = Dealer(flow.source.morsels(context), context)
-    states = []
+    count = 1 if breaker.is_sequential else _worker_count(flow, dealer, context)
+    workers = [Worker(flow, dealer) for _ in range(count)]
+    states = [breaker.start(context) for _ in workers]
 
-    def work(worker: Worker) -> None:
-        state = breaker.start(context)
-        states.append(state)
-        worker.absorb(breaker, state, worker.batches(worker.morsels))
+    def work(number: int) -> None:
+        workers[number].absorb(breaker, states[number], workers[number].batches(workers[number].morsels))
 
-    workers = [Worker(flow, dealer) for _ in range(1 if breaker.is_sequential else _worker_count(flow, dealer, context))]
-    crew = Crew(dealer, [lambda worker=worker: work(worker) for worker in workers[1:]])  # type: ignore[misc]
+    crew = Crew(dealer, [lambda number=number: work(number) for number in range(1, count)])  # type: ignore[misc]
     try:
-        dealer.guard(lambda: work(workers[0]))
+        dealer.guard(lambda: work(0))
     finally:
         crew.join()
         dealer.close()

@@ -34,7 +34,7 @@ from lake.exec.pipeline import Held
 from lake.exec.spill import Scratch
 from lake.sql.bound import AggregateCall, Column, Expr
 
-MANY_GROUPS: Final = 1 << 20
+MANY_GROUPS: Final = 1 << 18
 MANY_SHARE: Final = 0.5
 """A worker deals rows to partitions once it has so many groups, and more groups than this share of its rows."""
 
@@ -270,11 +270,10 @@ class Partitioned:
         made = Groups(operator._layout, operator.sets[self.index], self.context)
         account = self.context.budget.open(operator.metrics)
         for buffer in self.buffers:
-            for batch in buffer.read(number):
-                for piece in slices(batch, 1 << 18):
-                    self.context.cancellation.check()
-                    made.update(piece)
-                    account.set(made.nbytes)
+            for batch in buffer.read_joined(number):
+                self.context.cancellation.check()
+                made.update(batch)
+                account.set(made.nbytes)
             buffer.drop(number)
         mappings = [
             made.merge_part(groups, order[starts[number] : starts[number + 1]], keys)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from lake.exec.kernels.hashing import hash_columns
 from lake.exec.kernels.partition import deal_rows
 from lake.exec.memory import Account
-from lake.exec.operators.batches import concat_columns, make_batch, take_rows
+from lake.exec.operators.batches import join_batches, take_rows
 from lake.exec.spill import Scratch, SpillFile
 
 PARTITION_BITS: Final = 5
@@ -56,9 +56,22 @@ class PartitionBuffer:
             self._files = [scratch.create("partition") for _ in range(PARTITIONS)]
         for number, batches in enumerate(self._kept):
             if batches:
-                self._files[number].write(_joined(batches))
+                self._files[number].write(join_batches(batches))
                 batches.clear()
         self._account.set(0)
+
+    def read_joined(self, number: int, rows_max: int = FLUSH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition in few large batches of at least ``rows_max`` rows, except the last."""
+        waiting: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in self.read(number):
+            waiting.append(batch)
+            rows += batch.num_rows
+            if rows >= rows_max:
+                yield join_batches(waiting)
+                waiting, rows = [], 0
+        if waiting:
+            yield join_batches(waiting)
 
     def seal(self) -> None:
         """Says that all rows have been added: partitions may be read, by several threads."""
@@ -85,7 +98,7 @@ class PartitionBuffer:
     def _deal(self) -> None:
         if not self._waiting:
             return
-        batch = _joined(self._waiting)
+        batch = join_batches(self._waiting)
         self._waiting, self._waiting_rows = [], 0
         order, starts = deal_rows(key_hashes(batch, self._keys), PARTITION_BITS)
         dealt = take_rows(batch, order)
@@ -97,12 +110,3 @@ class PartitionBuffer:
 def key_hashes(batch: pa.RecordBatch, keys: Sequence[int]) -> Any:
     """uint64[rows]: the hash of the key columns."""
     return hash_columns([batch.column(key) for key in keys])
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Batches of the same names, whose text may be plain in some and a dictionary in others, as one."""
-    if len(batches) == 1:
-        return batches[0]
-    names = batches[0].schema.names
-    arrays = [concat_columns([batch.column(index) for batch in batches]) for index in range(len(names))]
-    return make_batch(names, arrays, sum(batch.num_rows for batch in batches))
