@@ -25,6 +25,7 @@ from lake.exec.functions import (
     session,
     statistics,
     strings,
+    time_text,
     vectors,
     windows,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "session",
     "statistics",
     "strings",
+    "time_text",
     "vectors",
     "windows",
 ]

@@ -360,9 +360,6 @@ def trunc_date(day: Value, unit: Value) -> pa.Array:
 @scalar("date_bin(width INTERVAL, moment TIMESTAMPTZ) -> TIMESTAMPTZ", group=GROUP, takes_call=True)
 @scalar("date_bin(width INTERVAL, moment TIMESTAMPTZ, origin TIMESTAMPTZ) -> TIMESTAMPTZ", group=GROUP,
         takes_call=True)  # fmt: skip
-@scalar("time_bucket(width INTERVAL, moment TIMESTAMP) -> TIMESTAMP", group=GROUP, origin="spark", takes_call=True)
-@scalar("time_bucket(width INTERVAL, moment TIMESTAMP, origin TIMESTAMP) -> TIMESTAMP", group=GROUP, origin="spark",
-        takes_call=True)  # fmt: skip
 def date_bin(width: Value, moment: Value, origin: Value | None = None, *, call: CallInfo) -> pa.Array:
     """The beginning of the moment's bin; bins are so wide and one begins at ``origin`` (1970-01-01).
 
@@ -387,6 +384,27 @@ def date_bin(width: Value, moment: Value, origin: Value | None = None, *, call: 
     if months.any():
         by_time = np.where(months != 0, _month_bins(micros, start, np.maximum(months, 1)), by_time)
     return views.to_array(by_time, call.returns.physical, valid)
+
+
+MONDAY_2000: Final = 946_857_600_000_000
+"""2000-01-03: where ``time_bucket`` begins to count."""
+
+
+@scalar("time_bucket(width INTERVAL, moment TIMESTAMP) -> TIMESTAMP", group=GROUP, origin="duckdb", takes_call=True)
+@scalar("time_bucket(width INTERVAL, moment TIMESTAMP, origin TIMESTAMP) -> TIMESTAMP", group=GROUP, origin="duckdb",
+        takes_call=True)  # fmt: skip
+def time_bucket(width: Value, moment: Value, origin: Value | None = None, *, call: CallInfo) -> pa.Array:
+    """The beginning of the moment's bin; bins are so wide and one begins at ``origin`` (2000-01-03, a Monday).
+
+    >>> time_bucket(INTERVAL '2 weeks', TIMESTAMP '1992-04-20 15:26:00')
+    1992-04-20T00:00:00
+    """
+    if origin is not None:
+        return date_bin(width, moment, origin, call=call)
+    wide = columns(width, moment)[0]
+    first_day = MONDAY_2000 - 2 * MICROSECONDS_OF_DAY
+    starts = np.where(interval_parts(wide)[0] != 0, first_day, MONDAY_2000)
+    return date_bin(wide, moment, views.to_array(starts, pa.timestamp("us")), call=call)
 
 
 def _month_bins(micros: Any, start: Any, width: Any) -> Any:

@@ -1,0 +1,377 @@
+"""Dates and times written and read in formats, and as numbers: to_char, to_timestamp, to_date and their kin."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from lake.errors import DatetimeOverflow, LakeError, NumericOutOfRange
+from lake.exec import decimals
+from lake.exec.cast import MICROSECONDS_OF_DAY, date_to_timestamp, decimal_to_double, to_wall
+from lake.exec.decimals import Value
+from lake.exec.functions.columns import columns, map_distinct, map_rows, with_constants
+from lake.exec.functions.intervals import TIMESTAMP_MAX, timestamps
+from lake.exec.functions.time_formats import micros_of, moment_of, read, write
+from lake.exec.kernels import views
+from lake.sql.literals import parse_date, parse_time, parse_timestamp
+from lake.sql.registry import CallInfo, scalar
+from lake.types import DATE, TIME, TIMESTAMP, Date, Decimal, Float, Timestamp, Type
+
+GROUP: Final = "dates"
+MICROS: Final = 1_000_000
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+@scalar("to_char(moment TEMPORAL, format VARCHAR) -> VARCHAR", group=GROUP, takes_call=True,
+        aliases=("date_format", "strftime"))  # fmt: skip
+@scalar("to_char(moment TIME, format VARCHAR) -> VARCHAR", group=GROUP, takes_call=True, aliases=("date_format",))
+def to_char(moment: Value, format: Value, *, call: CallInfo) -> pa.Array:
+    """The moment in a format: chrono's (%Y-%m-%d), or Postgres's (YYYY-MM-DD) where it has no percent sign.
+
+    >>> to_char(TIMESTAMP '2023-09-04 12:05:06', '%Y/%m/%d %H.%M.%S')
+    2023/09/04 12.05.06
+    >>> to_char(DATE '2024-02-29', 'DD Mon YYYY')
+    29 Feb 2024
+    """
+
+    def run(column: pa.Array, pattern: str) -> pa.Array:
+        micros = _micros_of_column(column, call.types[0], call)
+        return map_distinct(lambda item: write(pattern, moment_of(item)), pa.string(), micros)
+
+    return with_constants(run, pa.string(), moment, format)
+
+
+def _micros_of_column(column: pa.Array, type: Type, call: CallInfo) -> pa.Array:
+    if isinstance(type, Timestamp) and type.zoned:
+        column = to_wall(column, "UTC" if call.settings is None else call.settings.time_zone)
+    values = views.values_of(column).astype(np.int64, copy=False)
+    micros = values * MICROSECONDS_OF_DAY if isinstance(type, Date) else values
+    return views.to_array(micros, pa.int64(), views.valid_of(column))
+
+
+@scalar("to_char(number NUMERIC, format VARCHAR) -> VARCHAR", group=GROUP, origin="postgres", takes_call=True)
+def number_to_char(number: Value, format: Value, *, call: CallInfo) -> pa.Array:
+    """The number in a format of 9 and 0 for digits, with a point, commas, a sign, and FM for no padding.
+
+    >>> to_char(1234.5, 'FM9,999.00')
+    1,234.50
+    """
+    type = call.types[0]
+
+    def run(column: pa.Array, pattern: str) -> pa.Array:
+        if isinstance(type, Decimal):
+            column = decimal_to_double(decimals.widen(column, type), type.scale)
+        return map_distinct(lambda item: number_text(item, pattern), pa.string(), column)
+
+    return with_constants(run, pa.string(), number, format)
+
+
+def number_text(number: float, pattern: str) -> str:
+    """A number in a Postgres format."""
+    bare = pattern.upper().startswith("FM")
+    shape = pattern[2:] if bare else pattern
+    whole, _, fraction = shape.upper().replace("D", ".").replace("G", ",").partition(".")
+    places = sum(char in "90" for char in fraction)
+    digits = sum(char in "90" for char in whole)
+    text = f"{abs(number):.{places}f}"
+    left, _, right = text.partition(".")
+    if len(left.lstrip("0")) > digits:
+        left, right = "#" * digits, "#" * places
+    least = digits - next((index for index, char in enumerate(char for char in whole if char in "90") if char == "0"), digits)
+    left = left.lstrip("0").rjust(least, "0")
+    filled = list(left.rjust(digits))
+    written = "".join(_next(filled) if char in "90" else char if char == "," else "" for char in whole)
+    written = _without_leading_commas(written)
+    if fraction:
+        written += "." + right
+        if bare:
+            kept = max((index for index, char in enumerate(fraction) if char == "0"), default=-1) + 1
+            written = written[: len(written) - len(right) + kept] + written[len(written) - len(right) + kept :].rstrip("0")
+    stripped = written.lstrip()
+    sign = "-" if number < 0 else "+" if "S" in whole else "" if bare else " "
+    signed = sign + stripped
+    return signed if bare else signed.rjust(len(written) + 1)
+
+
+def _next(filled: list[str]) -> str:
+    return filled.pop(0)
+
+
+def _without_leading_commas(text: str) -> str:
+    place = next((index for index, char in enumerate(text) if char not in " ,"), len(text))
+    return text[:place].replace(",", " ") + text[place:]
+
+
+# --- reading texts ---------------------------------------------------------------------------------------------------
+
+
+def _first_that_reads(text: str, formats: tuple[str, ...]) -> int:
+    """Microseconds of the text in the first format that it is of."""
+    for index, pattern in enumerate(formats):
+        try:
+            return micros_of(read(pattern, text))
+        except LakeError:
+            if index == len(formats) - 1:
+                raise
+    return parse_timestamp(text, zoned=True)
+
+
+def _read_all(text: Value, formats: tuple[Value, ...], type: pa.DataType, unit: int) -> pa.Array:
+    def run(column: pa.Array, *patterns: str) -> pa.Array:
+        return map_distinct(lambda item: _first_that_reads(item, patterns), pa.int64(), column)
+
+    micros = with_constants(run, pa.int64(), text, *formats)
+    return views.to_array(views.values_of(micros) // unit, type, views.valid_of(micros))
+
+
+def _cut(moments: pa.Array, unit: int) -> pa.Array:
+    """Timestamps without what is smaller than a unit of so many microseconds."""
+    micros = views.values_of(moments)
+    return timestamps(micros // unit * unit, views.valid_of(moments))
+
+
+def _register_to_timestamp(name: str, unit: int, example: str) -> None:
+    """to_timestamp_<unit>: texts, and numbers counted in ``unit`` microseconds (below 0: parts of one)."""
+
+    def of_text(text: Value, *formats: Value) -> pa.Array:
+        return _cut(_read_all(text, formats, TIMESTAMP.arrow, 1), max(unit, 1))
+
+    def of_number(number: pa.Array) -> pa.Array:
+        return _of_number(number, unit)
+
+    def of_moment(moment: pa.Array, *, call: CallInfo) -> pa.Array:
+        return _cut(_as_timestamp(moment, call), max(unit, 1))
+
+    words = {1_000_000: "second", 1000: "millisecond", 1: "microsecond", -1000: "nanosecond"}[unit]
+    text = f"""The moment of a text, of a number of {words}s since 1970, or of a date, cut to the {words}.
+
+    >>> {example}
+
+    22P02  a text that is no moment, or is of none of the formats
+    """
+    of_text.__doc__ = of_number.__doc__ = of_moment.__doc__ = text
+    scalar(f"{name}(text VARCHAR, formats VARCHAR...) -> TIMESTAMP", group=GROUP)(of_text)
+    scalar(f"{name}(number BIGINT) -> TIMESTAMP", group=GROUP)(of_number)
+    scalar(f"{name}(moment TEMPORAL) -> TIMESTAMP", group=GROUP, takes_call=True)(of_moment)
+
+
+def _of_number(number: pa.Array, unit: int) -> pa.Array:
+    counts = views.values_of(number)
+    if unit < 0:
+        return timestamps(counts // -unit, views.valid_of(number))
+    if counts.size and np.abs(counts).max() > TIMESTAMP_MAX // unit:
+        raise DatetimeOverflow("timestamp out of range")
+    return timestamps(counts * unit, views.valid_of(number))
+
+
+def _as_timestamp(moment: pa.Array, call: CallInfo) -> pa.Array:
+    if isinstance(call.types[0], Date):
+        return date_to_timestamp(moment)
+    return moment.cast(TIMESTAMP.arrow)
+
+
+_register_to_timestamp("to_timestamp_seconds", 1_000_000, "to_timestamp_seconds(1700000000)\n    2023-11-14T22:13:20")
+_register_to_timestamp("to_timestamp_millis", 1000, "to_timestamp_millis(1700000000123)\n    2023-11-14T22:13:20.123")
+_register_to_timestamp(
+    "to_timestamp_micros", 1, "to_timestamp_micros(1700000000123456)\n    2023-11-14T22:13:20.123456"
+)
+_register_to_timestamp(
+    "to_timestamp_nanos", -1000, "to_timestamp_nanos(1700000000123456789)\n    2023-11-14T22:13:20.123456"
+)
+
+
+@scalar("to_timestamp(text VARCHAR, formats VARCHAR...) -> TIMESTAMP", group=GROUP, aliases=("strptime",))
+def to_timestamp(text: Value, *formats: Value) -> pa.Array:
+    """The moment of a text, by the first of the formats that it is of; one with a zone becomes its UTC reading.
+
+    >>> to_timestamp('03:59:00.123 05-17-2023', '%H:%M:%S%.f %m-%d-%Y')
+    2023-05-17T03:59:00.123
+
+    22P02  a text that is no moment, or is of none of the formats
+    """
+    return _read_all(text, formats, TIMESTAMP.arrow, 1)
+
+
+@scalar("to_timestamp(number NUMERIC) -> TIMESTAMP", group=GROUP, takes_call=True)
+def number_to_timestamp(number: pa.Array, *, call: CallInfo) -> pa.Array:
+    """The moment so many seconds after 1970.
+
+    >>> to_timestamp(1700000000)
+    2023-11-14T22:13:20
+    """
+    type = call.types[0]
+    if isinstance(type, Decimal):
+        number = decimal_to_double(number, type.scale)
+    if not isinstance(type, Decimal | Float):
+        return _of_number(number.cast(pa.int64()), MICROS)
+    seconds = views.values_of(number).astype(np.float64)
+    valid = views.valid_of(number)
+    bad = ~(np.abs(seconds) < TIMESTAMP_MAX / MICROS)
+    if (bad if valid is None else bad & (valid == 1)).any():
+        raise DatetimeOverflow("timestamp out of range")
+    return timestamps(np.round(np.where(bad, 0, seconds) * MICROS).astype(np.int64), valid)
+
+
+@scalar("to_timestamp(moment TEMPORAL) -> TIMESTAMP", group=GROUP, takes_call=True)
+def moment_to_timestamp(moment: pa.Array, *, call: CallInfo) -> pa.Array:
+    """The moment as a TIMESTAMP; an instant's reading in UTC.
+
+    >>> to_timestamp(DATE '2024-02-29')
+    2024-02-29T00:00:00
+    """
+    return _as_timestamp(moment, call)
+
+
+@scalar("try_strptime(text VARCHAR, format VARCHAR) -> TIMESTAMP", group=GROUP, origin="duckdb")
+def try_strptime(text: Value, format: Value) -> pa.Array:
+    """The moment of a text in a format; NULL where it is not of it.
+
+    >>> try_strptime('x', '%Y')
+    NULL
+    """
+
+    def attempt(item: str, pattern: str) -> int | None:
+        try:
+            return micros_of(read(pattern, item))
+        except LakeError:
+            return None
+
+    return map_rows(attempt, pa.int64(), text, format).cast(TIMESTAMP.arrow)
+
+
+@scalar("to_date(text VARCHAR, formats VARCHAR...) -> DATE", group=GROUP, aliases=("date",))
+def to_date(text: Value, *formats: Value) -> pa.Array:
+    """The day of a text, by the first of the formats that it is of.
+
+    >>> to_date('29/02/2024', '%d/%m/%Y')
+    2024-02-29
+
+    22P02  a text that is no day, or is of none of the formats
+    """
+    if not formats:
+        (column,) = columns(text)
+        return map_distinct(parse_date, pa.int32(), column).cast(DATE.arrow)
+    return _read_all(text, formats, DATE.arrow, MICROSECONDS_OF_DAY)
+
+
+@scalar("to_date(number BIGINT) -> DATE", group=GROUP)
+def number_to_date(number: pa.Array) -> pa.Array:
+    """The day so many days after 1970-01-01.
+
+    >>> to_date(1)
+    1970-01-02
+    """
+    days = views.values_of(number)
+    if days.size and np.abs(days).max() >= 2**31:
+        raise DatetimeOverflow("date out of range")
+    return views.to_array(days, DATE.arrow, views.valid_of(number))
+
+
+@scalar("to_date(moment DATE) -> DATE", group=GROUP, aliases=("date",))
+def date_to_date(moment: pa.Array) -> pa.Array:
+    """The day itself.
+
+    >>> to_date(DATE '2024-02-29')
+    2024-02-29
+    """
+    return moment
+
+
+@scalar("to_date(moment TIMESTAMP) -> DATE", group=GROUP, aliases=("date",))
+def timestamp_to_date(moment: pa.Array) -> pa.Array:
+    """The day of a moment.
+
+    >>> to_date(TIMESTAMP '2024-02-29 12:00:00')
+    2024-02-29
+    """
+    return views.to_array(views.values_of(moment) // MICROSECONDS_OF_DAY, DATE.arrow, views.valid_of(moment))
+
+
+@scalar("to_time(text VARCHAR, formats VARCHAR...) -> TIME", group=GROUP)
+def to_time(text: Value, *formats: Value) -> pa.Array:
+    """The time of day of a text, by the first of the formats that it is of.
+
+    >>> to_time('12-30', '%H-%M')
+    12:30:00
+    """
+    if not formats:
+        (column,) = columns(text)
+        return map_distinct(parse_time, pa.int64(), column).cast(TIME.arrow)
+    micros = _read_all(text, formats, pa.int64(), 1)
+    return views.to_array(views.values_of(micros) % MICROSECONDS_OF_DAY, TIME.arrow, views.valid_of(micros))
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+
+@scalar("to_unixtime(text VARCHAR, formats VARCHAR...) -> BIGINT", group=GROUP)
+def to_unixtime(text: Value, *formats: Value) -> pa.Array:
+    """Seconds since 1970 of a text.
+
+    >>> to_unixtime('2020-09-08T12:00:00+00:00')
+    1599566400
+    """
+    return _read_all(text, formats, pa.int64(), MICROS)
+
+
+@scalar("to_unixtime(moment TEMPORAL) -> BIGINT", group=GROUP, takes_call=True)
+def moment_to_unixtime(moment: pa.Array, *, call: CallInfo) -> pa.Array:
+    """Seconds since 1970 of a moment.
+
+    >>> to_unixtime(DATE '1970-01-02')
+    86400
+    """
+    moments = _as_timestamp(moment, call)
+    return views.to_array(views.values_of(moments) // MICROS, pa.int64(), views.valid_of(moments))
+
+
+@scalar("unix_timestamp() -> BIGINT", group=GROUP, origin="spark", volatility="stable", takes_call=True)
+def unix_timestamp(*, call: CallInfo) -> pa.Scalar:
+    """Seconds since 1970 when the statement began.
+
+    >>> unix_timestamp() > 0
+    true
+    """
+    assert call.settings is not None
+    return pa.scalar(call.settings.now // MICROS)
+
+
+@scalar("from_unixtime(number BIGINT) -> TIMESTAMP", group=GROUP)
+def from_unixtime(number: pa.Array) -> pa.Array:
+    """The moment so many seconds after 1970.
+
+    >>> from_unixtime(1599572549)
+    2020-09-08T13:42:29
+    """
+    return _of_number(number, MICROS)
+
+
+@scalar("epoch_ms(number BIGINT) -> TIMESTAMP", group=GROUP, origin="duckdb")
+def epoch_ms_to_timestamp(number: pa.Array) -> pa.Array:
+    """The moment so many milliseconds after 1970.
+
+    >>> epoch_ms(701222400000)
+    1992-03-22T00:00:00
+    """
+    return _of_number(number, 1000)
+
+
+@scalar("epoch_ns(moment TIMESTAMP) -> BIGINT", group=GROUP, origin="duckdb")
+def epoch_ns(moment: pa.Array) -> pa.Array:
+    """Nanoseconds since 1970.
+
+    >>> epoch_ns(TIMESTAMP '2021-08-03 11:59:44.123456')
+    1627991984123456000
+
+    22003  a moment too far from 1970
+    """
+    micros = views.values_of(moment)
+    if micros.size and np.abs(micros).max() > (2**63 - 1) // 1000:
+        raise NumericOutOfRange("bigint out of range")
+    return views.to_array(micros * 1000, pa.int64(), views.valid_of(moment))
+
+
