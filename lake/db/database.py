@@ -276,7 +276,8 @@ def _folder_of(config: Config) -> str | None:
 def _decode(body: bytes, is_arrow: bool, table: Table) -> Incoming:
     if is_arrow:
         return from_arrow_stream(body)
-    return from_json_lines(body, [(column.name, column.type) for column in table.columns])
+    defaults = [column.name for column in table.columns if column.default]
+    return from_json_lines(body, [(column.name, column.type) for column in table.columns], defaults)
 
 
 def _added(table: Table, columns: Sequence[tuple[str, Type]]) -> list[Change]:

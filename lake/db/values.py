@@ -1,6 +1,6 @@
 """Values of answers as Python values of JSON, and as texts: what doors and the shell show.
 
-Texts are those of CAST(x AS VARCHAR), so a table drawn by the shell and a CSV say the same.
+Texts are those of CAST(x AS VARCHAR) except of bytes, so a table drawn by the shell and a CSV say the same.
 Spec: HTTP, Query, answer rules 1 and 4.
 """
 
@@ -19,7 +19,9 @@ SAFE_INTEGER: Final = 1 << 53  # beyond it a JSON reader that keeps numbers as d
 
 
 def text_values(column: pa.Array | pa.ChunkedArray, type: Type) -> list[str | None]:
-    """Each value as text, None for NULL."""
+    """Each value as text, None for NULL; bytes are hexadecimal, as they need not be text."""
+    if isinstance(type, Bytes):
+        return [None if value is None else value.hex() for value in column.to_pylist()]
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     values: list[str | None] = []
     for chunk in chunks:

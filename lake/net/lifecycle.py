@@ -26,6 +26,7 @@ from lake.config import Config
 from lake.db.database import Database
 from lake.errors import InvalidParameter, IoFailure
 from lake.exec.kernels import warm
+from lake.metrics import ROLE
 from lake.net.node import Node
 from lake.net.owner import leave_owner_key
 
@@ -66,6 +67,7 @@ async def serve(config: Config, make_app: Callable[[Node], web.Application], say
         await asyncio.to_thread(database.start, address)
         owner = await asyncio.to_thread(leave_owner_key, config, address)
         node.state = "serving"
+        ROLE.set(1, role="leader")
         say(WELCOME.format(name=database.name, address=address, path=config.lake))
         await stopping.wait()
         say("stopping: running requests may finish; a second signal stops at once")

@@ -33,6 +33,7 @@ from lake.errors import (
     TooManyRequests,
 )
 from lake.exec.context import Cancellation
+from lake.metrics import HTTP_RUNNING, SESSIONS, STATEMENTS_RUNNING
 from lake.roles import OWNER, Principal, Role, Tokens
 from lake.storage.commits.sequencer import Acknowledged
 from lake.types import Type
@@ -95,18 +96,22 @@ class Node:
             if len(self._sessions) >= SESSIONS_MAX:
                 raise TooManyRequests(f"this node holds {SESSIONS_MAX} sessions already")
             kept = self._sessions[key] = _Kept(Session(self.database, principal), 0.0)
+            SESSIONS.set(len(self._sessions))
         kept.used_at = self.database.clock.monotonic()
         return kept.session
 
     def end_session(self, principal: Principal, id: str) -> bool:
         """Ends a session; whether there was one."""
-        return self._sessions.pop((principal.user, id), None) is not None
+        ended = self._sessions.pop((principal.user, id), None) is not None
+        SESSIONS.set(len(self._sessions))
+        return ended
 
     def expire_sessions(self) -> None:
         """Ends sessions nobody used for ``session_idle_secs``."""
         oldest = self.database.clock.monotonic() - self.config.session_idle_secs
         for key in [key for key, kept in self._sessions.items() if kept.used_at < oldest]:
             del self._sessions[key]
+        SESSIONS.set(len(self._sessions))
 
     # --- statements --------------------------------------------------------------------------------------------------
 
@@ -158,6 +163,7 @@ class Node:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
         self._running += 1
+        STATEMENTS_RUNNING.set(self._running)
         self._threads.submit(self._work, loop, answer, work)
         return await answer
 
@@ -177,6 +183,7 @@ class Node:
 
         def finish() -> None:
             self._running -= 1
+            STATEMENTS_RUNNING.set(self._running)
             if answer.cancelled():
                 return
             if failure is not None:
@@ -191,10 +198,12 @@ class Node:
     def request(self) -> Iterator[None]:
         """The time a door spends on one request; draining waits for it."""
         self._requests += 1
+        HTTP_RUNNING.set(self._requests)
         try:
             yield
         finally:
             self._requests -= 1
+            HTTP_RUNNING.set(self._requests)
             if not self._requests:
                 self._idle.set()
 

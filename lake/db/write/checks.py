@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.db.values import text_values
-from lake.db.write.incoming import Incoming
-from lake.errors import CheckViolation, InvalidTableDefinition, NotNullViolation, UndefinedColumn
+from lake.db.write.incoming import Incoming, of_column
+from lake.errors import CheckViolation, InvalidTableDefinition, LakeError, NotNullViolation, UndefinedColumn
 from lake.exec import decimals
 from lake.exec.cast import cast
 from lake.exec.context import Context
@@ -78,7 +78,10 @@ class Rules:
         if given is None:
             values = self._default_values(column, incoming.rows)
         else:
-            values = to_type(given, incoming.types[column.name], type, self._context)
+            try:
+                values = to_type(given, incoming.types[column.name], type, self._context)
+            except LakeError as error:
+                raise of_column(error, column.name) from None
             missing = incoming.missing.get(column.name)
             if missing is not None and column.default:
                 values = pc.if_else(missing, self._default_values(column, incoming.rows), _plain(values))

@@ -6,7 +6,7 @@ Spec: HTTP, Append and bulk insert; SQL, Constraints and defaults 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal as PyDecimal
 from typing import Any, Final
@@ -14,11 +14,12 @@ from typing import Any, Final
 import msgspec
 import orjson
 import pyarrow as pa
+import pyarrow.json as pa_json
 
-from lake.errors import InvalidText, ProtocolViolation, UndefinedColumn
+from lake.errors import InvalidText, LakeError, ProtocolViolation, UndefinedColumn
 from lake.exec.cast import cast
 from lake.rows import physical_array
-from lake.types import BOOLEAN, TEXT, Decimal, Float, Integer, Json, List, Text, Type, from_arrow
+from lake.types import BOOLEAN, TEXT, Decimal, Float, Integer, Json, List, Null, Text, Type, from_arrow
 
 _ABSENT: Final = object()
 ROWS_MAX: Final = 10_000_000  # of one append
@@ -64,31 +65,68 @@ def from_arrow_stream(body: bytes) -> Incoming:
     return from_arrow_table(table)
 
 
-def from_json_lines(body: bytes, columns: Sequence[tuple[str, Type]]) -> Incoming:
+def from_json_lines(body: bytes, columns: Sequence[tuple[str, Type]], defaults: Collection[str] = ()) -> Incoming:
     """The rows of newline-delimited JSON, by the names and types of a table's columns.
 
+    defaults  the columns for which leaving them out is not the same as null
     08P01  a line that is not a JSON object      42703  a name that is no column      22P02  a value that does not cast
     """
+    if not defaults:
+        read = _read_columns(body, columns)
+        if read is not None:
+            return read
     rows = _json_objects(body)
     known = dict(columns)
+    present: set[str] = set()
     for row in rows:
-        if not row.keys() <= known.keys():
-            unknown = next(name for name in row if name not in known)
-            raise UndefinedColumn(f'column "{unknown}" does not exist', hint=f"columns: {', '.join(known)}")
+        present.update(row)
+    if not present <= known.keys():
+        unknown = next(name for row in rows for name in row if name not in known)
+        raise UndefinedColumn(f'column "{unknown}" does not exist', hint=f"columns: {', '.join(known)}")
     arrays: dict[str, pa.Array] = {}
     types: dict[str, Type] = {}
     missing: dict[str, pa.BooleanArray] = {}
     for name, type in columns:
-        values = [row.get(name, _ABSENT) for row in rows]
-        absent = sum(value is _ABSENT for value in values)
-        if absent == len(rows):
+        if name not in present:
             continue
-        if absent:
+        values = [row.get(name, _ABSENT) for row in rows]
+        if _ABSENT in values:
             missing[name] = pa.array([value is _ABSENT for value in values], pa.bool_())
             values = [None if value is _ABSENT else value for value in values]
         arrays[name] = json_array(values, type, name)
         types[name] = type
     return Incoming(len(rows), arrays, types, missing)
+
+
+def _read_columns(body: bytes, columns: Sequence[tuple[str, Type]]) -> Incoming | None:
+    """The rows read without a Python object for each value; None for whatever is not plain, which is then read exactly.
+
+    1,000 rows of four columns take 0.5 ms in place of 1.8 ms, and most of it without the interpreter's lock.
+    """
+    schema = []
+    for name, type in columns:
+        if isinstance(type, List | Json | Null):
+            return None
+        plain = isinstance(type, Integer | Float | Decimal) or type == BOOLEAN
+        schema.append((name, type.arrow if plain else pa.string()))
+    lines = body.count(b"\n") + (not body.endswith(b"\n"))
+    try:
+        table = pa_json.read_json(
+            pa.BufferReader(body),
+            read_options=pa_json.ReadOptions(use_threads=False, block_size=len(body) + 1),
+            parse_options=pa_json.ParseOptions(explicit_schema=pa.schema(schema), unexpected_field_behavior="error"),
+        )
+        if table.num_rows != lines or lines > ROWS_MAX:
+            return None
+        table.validate(full=True)
+        arrays = {}
+        for name, type in columns:
+            array = _one_chunk(table.column(name))
+            is_text = pa.types.is_string(array.type) and not isinstance(type, Text)
+            arrays[name] = cast(array, TEXT, type) if is_text else physical_array(array, type)
+    except (pa.ArrowException, LakeError, OverflowError):
+        return None
+    return Incoming(lines, arrays, dict(columns))
 
 
 def json_array(values: list[Any], type: Type, name: str) -> pa.Array:
@@ -102,9 +140,15 @@ def json_array(values: list[Any], type: Type, name: str) -> pa.Array:
             return direct
         texts = pa.array([_text(value) for value in values], pa.string())
         return cast(texts, TEXT, type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, InvalidText) as error:
-        message = error.message if isinstance(error, InvalidText) else _first_line(error)
-        raise InvalidText(f'column "{name}": {message}') from None
+    except LakeError as error:
+        raise of_column(error, name) from None
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise InvalidText(f'column "{name}": {_first_line(error)}') from None
+
+
+def of_column(error: LakeError, name: str) -> LakeError:
+    """The same error, naming the column whose value it is about."""
+    return type(error)(f'column "{name}": {error.message}', detail=error.detail, hint=error.hint)
 
 
 def _direct(values: list[Any], type: Type) -> pa.Array | None:
@@ -112,9 +156,9 @@ def _direct(values: list[Any], type: Type) -> pa.Array | None:
     kinds = {value.__class__ for value in values}
     kinds.discard(None.__class__)
     match type:
-        case Integer() if kinds <= {int}:
+        case Integer() if kinds <= {int, PyDecimal}:
             try:
-                return pa.array(values, type.arrow)
+                return pa.array([_whole(value) for value in values] if PyDecimal in kinds else values, type.arrow)
             except (pa.ArrowInvalid, OverflowError):
                 return None
         case Float() if kinds <= {int, float, PyDecimal}:
@@ -136,6 +180,15 @@ def _direct(values: list[Any], type: Type) -> pa.Array | None:
         case _ if type == BOOLEAN and kinds <= {bool}:
             return pa.array(values, pa.bool_())
     return None
+
+
+def _whole(value: int | PyDecimal | None) -> int | None:
+    """A JSON number such as 3.0 as the integer that it is."""
+    if isinstance(value, PyDecimal):
+        if value != value.to_integral_value():
+            raise OverflowError
+        return int(value)
+    return value
 
 
 def _json_objects(body: bytes) -> list[dict[str, Any]]:
@@ -176,7 +229,7 @@ def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
 
 def _is_ended(body: bytes) -> bool:
     """Whether a stream ends with its end mark; without it the sender was cut off between two batches."""
-    return body.endswith(b"\x00\x00\x00\x00")
+    return body.endswith(b"\xff\xff\xff\xff\x00\x00\x00\x00")
 
 
 def _first_line(error: BaseException) -> str:

@@ -133,9 +133,8 @@ def _ndjson(result: Result) -> Iterator[bytes]:
 
 def _separated(separator: str, result: Result) -> Iterator[bytes]:
     """CSV by RFC 4180: a value with the separator, a quote or a line break is quoted; NULL is empty, '' is quoted."""
-    batches = _started(result)
     yield (separator.join(_field(name, separator) for name in result.names) + "\n").encode()
-    for batch in batches:
+    for batch in result.batches():
         columns = [text_values(batch.column(i), type) for i, type in enumerate(result.types)]
         rows = zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
         lines = (separator.join("" if v is None else _field(v, separator) for v in row) for row in rows)

@@ -105,8 +105,8 @@ async def _statement_of(request: web.Request) -> tuple[str, dict[str, Any] | Non
         raise ProtocolViolation(f"the body is not JSON: {error}") from None
     if not isinstance(parsed, dict) or not isinstance(parsed.get("sql"), str):
         raise ProtocolViolation('a JSON body is {"sql": "..", "params": {..}}')
-    params = parsed.get("params") or {}
-    if not isinstance(params, dict):
+    params = parsed.get("params")
+    if params is not None and not isinstance(params, dict):
         raise ProtocolViolation("params is an object of names and values")
     if parsed.get("views") or parsed.get("tables"):
         raise FeatureNotSupported("views and tables of a request are not supported yet")

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from lake.clock import Clock
 from lake.errors import SerializationFailure
 from lake.metrics import ROWS_TIERED
@@ -49,7 +51,7 @@ def fold(
         if tables is not None and id not in tables:
             continue
         source = snapshot.table_by_id(id)
-        written = write_files(_target(source, clock, options), source.tail_chunks(), pool, workers=options.workers)
+        written = write_files(_target(source, clock, options), _whole_rows(source), pool, workers=options.workers)
         jobs.append(_Job(source.table, source.tail.rows if source.tail else 0, written))
         assert written.rows == jobs[-1].rows, "tiering writes every row of the tail once"
     if not jobs:
@@ -81,6 +83,17 @@ def seal_all(snapshot: Snapshot, clock: Clock) -> Flush | None:
         return [change for change in changes if _still_lists(state, change)]
 
     return Flush(prepare=record)
+
+
+def _whole_rows(source: TableSnapshot) -> list[pa.RecordBatch]:
+    """The tail with every column of the table: rows older than a column have NULL there."""
+    rows = []
+    for chunk in source.tail_chunks():
+        for column in source.table.columns:
+            if column.stored not in chunk.schema.names:
+                chunk = chunk.append_column(column.stored, pa.nulls(chunk.num_rows, column.type.physical))
+        rows.append(chunk)
+    return rows
 
 
 def _target(source: TableSnapshot, clock: Clock, options: StorageOptions) -> Target:

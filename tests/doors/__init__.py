@@ -1,0 +1,1 @@
+"""The doors, as their clients see them."""

@@ -1,0 +1,158 @@
+"""Rights, health, metrics, and callers that misbehave. Spec: HTTP, Operations; Authentication."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import time
+
+import pytest
+
+from tests.cluster import Node
+from tests.doors.test_http_sql import header
+
+
+def bearer(token: str) -> dict[str, str]:
+    """The header that carries a token."""
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "role"),
+    [
+        ("POST", "/sql", "SELECT 1", "reads"),
+        ("GET", "/metrics", "", "reads"),
+        ("GET", "/whoami", "", "reads"),
+        ("POST", "/sql", "INSERT INTO allowed VALUES (1)", "writes"),
+        ("POST", "/append/allowed", '{"a": 1}', "writes"),
+        ("POST", "/insert/allowed", "SELECT 2 AS a", "writes"),
+        ("POST", "/sql", "CREATE TABLE IF NOT EXISTS allowed (a INT)", "rules"),
+        ("POST", "/tables/allowed", '[["a", "Int32"]]', "rules"),
+        ("POST", "/tier", "", "rules"),
+    ],
+)
+def test_each_role_may_do_its_part(locked: Node, method: str, path: str, body: str, role: str) -> None:
+    """Roles nest: a lesser token is refused with 403, none or a wrong one with 401."""
+    wire = locked.wire()
+    wire.send("POST", "/sql", "CREATE TABLE IF NOT EXISTS allowed (a INT)", **bearer("rules"))
+    ranks = ["reads", "writes", "rules"]
+    for token in ranks:
+        reply = wire.send(method, path, body, **bearer(token))
+        allowed = ranks.index(token) >= ranks.index(role)
+        assert reply.status == (200 if allowed else 403), (token, reply.body)
+        assert allowed or header(reply, "x-lake-sqlstate") == "42501"
+    for headers in ({}, bearer("wrong"), bearer(""), {"Authorization": "Basic ???"}):
+        reply = wire.send(method, path, body, **headers)
+        assert (reply.status, header(reply, "x-lake-sqlstate")) == (401, "28000")
+        assert header(reply, "www-authenticate")
+
+
+def test_a_token_as_password(locked: Node) -> None:
+    """Basic carries a token too; who the caller is, is told."""
+    word = base64.b64encode(b"anybody:writes").decode()
+    told = locked.wire().send("GET", "/whoami", Authorization=f"Basic {word}").json()
+    assert told == {"user": "write", "role": "write", "superuser": False, "open": False}
+
+
+def test_the_open_paths(locked: Node) -> None:
+    """Health asks nobody to sign in; a path that is none is a plain 404, a wrong method 405."""
+    wire = locked.wire()
+    assert wire.send("GET", "/healthz").body == b"ok"
+    assert wire.send("GET", "/ready").status == 200
+    stats = wire.send("GET", "/stats").json()
+    assert (stats["role"], stats["lake"], stats["nodes"]) == ("leader", "locked", [stats["leader"]])
+    assert stats["leader"] == f"127.0.0.1:{locked.port}" and stats["releases"] == {stats["leader"]: stats["version"]}
+    assert {"term", "hwm", "untiered_rows", "commits", "commit_ms_p50", "format"} <= stats.keys()
+    assert wire.send("GET", "/nowhere").status == 404
+    assert wire.send("GET", "/sql").status == 405
+    assert b"POST /sql" in wire.send("GET", "/").body
+
+
+def test_metrics_count_requests(node: Node) -> None:
+    """The text exposition format, by route and not by path."""
+    wire = node.wire()
+    wire.send("POST", "/append/no_such_table", b"{}")
+    text = wire.send("GET", "/metrics").body.decode()
+    assert 'lake_http_requests_total{method="POST",path="/append/{table}",status="500"}' in text
+    assert "# TYPE lake_commit_seconds histogram" in text
+
+
+def test_malformed_http_is_a_plain_400(node: Node) -> None:
+    """What is not HTTP is answered and the connection closed."""
+    with socket.create_connection(("127.0.0.1", node.port), 10) as raw:
+        raw.sendall(b"NONSENSE\r\n\r\n")
+        assert raw.recv(100).startswith(b"HTTP/1.0 400")
+    assert node.sql("SELECT 1 AS one") == [{"one": 1}]
+
+
+def running(node: Node) -> int:
+    """Requests the node is at."""
+    text = node.wire().send("GET", "/metrics").body.decode()
+    return next(int(float(line.split()[1])) for line in text.splitlines() if line.startswith("lake_http_running "))
+
+
+ENDLESS = "SELECT count(*) FROM range(0, 3000000) AS a(i), range(0, 3000000) AS b(j) WHERE i + j = -1"
+
+
+def wait_until_running(node: Node, count: int) -> None:
+    """Returns when the node is at so many requests, the asking one counted."""
+    until = time.monotonic() + 30
+    while running(node) != count:
+        assert time.monotonic() < until, f"the node is at {running(node)} requests, not at {count}"
+        time.sleep(0.02)
+
+
+def test_a_caller_that_goes_away_stops_its_statement(node: Node) -> None:
+    """The connection closes, and soon no statement runs."""
+    with socket.create_connection(("127.0.0.1", node.port), 10) as raw:
+        raw.sendall(b"POST /sql HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(ENDLESS), ENDLESS.encode()))
+        wait_until_running(node, 2)
+    wait_until_running(node, 1)
+    text = node.wire().send("GET", "/metrics").body.decode()
+    assert "lake_statements_running 0" in text or _settles(node)
+
+
+def _settles(node: Node) -> bool:
+    """Whether the threads let go of what their callers left."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        if "lake_statements_running 0" in node.wire().send("GET", "/metrics").body.decode():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "arrow", "ndjson", "parquet"])
+def test_a_large_answer_comes_in_pieces(node: Node, format: str) -> None:
+    """It is sent while it is made, and whoever stops reading stops it."""
+    text = b"SELECT i, i * 2 AS twice, 'some text that is not short' AS words FROM range(0, 20000000) AS r(i)"
+    head = b"POST /sql?format=%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (format.encode(), len(text))
+    with socket.create_connection(("127.0.0.1", node.port), 30) as raw:
+        raw.sendall(head + text)
+        assert raw.recv(1_000).startswith(b"HTTP/1.1 200 OK")
+        wait_until_running(node, 2)
+    wait_until_running(node, 1)
+    assert _settles(node)
+
+
+def test_half_an_answer_is_not_taken_for_a_whole_one(node: Node) -> None:
+    """A query that fails after its first piece was sent ends the connection without the answer's end."""
+    text = b"SELECT i, 1000 / (i - 400000) AS x FROM range(0, 500000) AS r(i)"
+    with socket.create_connection(("127.0.0.1", node.port), 30) as raw:
+        raw.sendall(b"POST /sql?format=csv HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
+        received = b""
+        try:
+            while piece := raw.recv(1 << 20):
+                received += piece
+        except ConnectionResetError:
+            pass
+    assert received.startswith(b"HTTP/1.1 200 OK") and not received.endswith(b"0\r\n\r\n")
+    assert node.sql("SELECT 1 AS one") == [{"one": 1}]
+
+
+def test_a_body_that_is_too_large(node: Node) -> None:
+    """413 with its code, and the node goes on."""
+    wire = node.wire()
+    reply = wire.send("POST", "/sql", b" " * (65 << 20))
+    assert (reply.status, header(reply, "x-lake-sqlstate")) == (413, "54000")
+    assert node.sql("SELECT 1 AS one") == [{"one": 1}]

@@ -1,0 +1,1 @@
+"""The node as a process: starting, stopping, who may lead."""
