@@ -65,12 +65,13 @@ class Flow:
     def open(self, context: Context) -> Flow:
         """The flow made ready to run: from its end on, since a join's build side narrows what lies below the join.
 
-        What a flow opened but does not run any more (a build side is empty) is forgotten.
+        What lies below a stream that answers nothing (its build side is empty) stays unopened and is left out.
         """
-        for stream in reversed(self.streams):
+        for index in reversed(range(len(self.streams))):
+            stream = self.streams[index]
             stream.open(context)
             if stream.is_done():
-                return replace(self, source=Held(self.source.columns, []))
+                return Flow(Held(self.source.columns, []), self.streams[index:])
         return replace(self, source=self.source.open(context))
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import gc
 import random
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import lake.exec.functions  # noqa: F401  fills the function table
-from lake.errors import FeatureNotSupported, QueryCanceled
+from lake.errors import DiskFull, FeatureNotSupported, IoFailure, QueryCanceled
 from lake.exec import Profile, run
 from lake.sql import plan
 from lake.sql.ast.expr import BoundKind, Exclusion, FrameUnit
@@ -548,3 +552,59 @@ def test_a_column_used_above_alone_is_read() -> None:
     chosen = plan.Filter((Compare.of("=", source.outputs[0], _literal(1)),), source)
     assert rows_of(plan.Project(wanted, wanted, chosen)) == [(1,)]
     assert held.asked[0][0] == ("a", "b")
+
+
+# --- spilling and profiles -------------------------------------------------------------------------------------------
+
+
+def test_full_disk_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """53100 where spilling finds no room, 58030 where the scratch folder cannot be used."""
+    node = _aggregate(_scan([(index, "a", index) for index in range(50_000)], pieces=20))
+
+    def refuse(*arguments: Any, **options: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(IoFailure):
+        rows_of(node, memory=1 << 18, scratch="/dev/null/nowhere")
+    monkeypatch.setattr("pyarrow.OSFile", refuse)
+    with pytest.raises(DiskFull):
+        rows_of(node, memory=1 << 18)
+
+
+def test_scratch_files_go_away(tmp_path: Path) -> None:
+    """What spilled is deleted when the answer is done with."""
+    answer = run(_sort(_scan(_rows(60_000, 50), pieces=9)), context(memory=1 << 18, scratch=str(tmp_path)))
+    batches = answer.batches()
+    next(batches)
+    assert list(tmp_path.iterdir())
+    list(batches)
+    del answer, batches
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+def test_profile() -> None:
+    """The tree of operators with the rows of each."""
+    source = _scan([(index % 5, "a", index) for index in range(1000)])
+    answer = run(plan.Filter((Compare.of(">", source.outputs[0], _literal(1)),), _aggregate(source)), context())
+    assert sum(batch.num_rows for batch in answer.batches()) == 3
+    filtered = answer.profile()
+    assert (filtered.name, filtered.rows) == ("Filter", 3)
+    assert (filtered.inputs[0].name, filtered.inputs[0].rows) == ("HashAggregate", 5)
+    assert (filtered.inputs[0].inputs[0].name, filtered.inputs[0].inputs[0].rows) == ("Scan", 1000)
+    assert filtered.inputs[0].plan is not None
+
+
+def test_mixed_dictionaries_join_and_group() -> None:
+    """Parts whose text has dictionaries of their own, or none, are one column."""
+    texts = [["a", "b", None], ["b", "c", "a"], ["c", None, "d"]]
+    arrays = [pa.array(part).dictionary_encode() if index < 2 else pa.array(part) for index, part in enumerate(texts)]
+    table, held = table_of("t", {"t": (TEXT, ["x"])})
+    held.batches = [pa.RecordBatch.from_arrays([array], names=["t"]) for array in arrays]
+    source = scan(table)
+    other = scan(table)
+    groups = plan.Aggregate(((source.outputs[0],) * 2,), ((column("n", BIGINT), _call("count")),), source)
+    assert _sorted(rows_of(groups)) == [("a", 2), ("b", 2), ("c", 2), ("d", 1), (None, 2)]
+    join = plan.Join(JoinKind.INNER, source, other, (Compare.of("=", source.outputs[0], other.outputs[0]),))
+    assert Counter(rows_of(join)) == Counter({("a", "a"): 4, ("b", "b"): 4, ("c", "c"): 4, ("d", "d"): 1})
+    assert [row[0] for row in rows_of(plan.Sort((SortKey(source.outputs[0]),), source))] == [*"aabbccd", None, None]
