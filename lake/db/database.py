@@ -14,14 +14,12 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lake.storage.commits.terms import find_address
-from lake.storage.lake import Lake, open_store
-
 from lake.clock import Clock, SystemClock
 from lake.config import Config
 from lake.db.catalog import StatementCatalog
 from lake.db.hold import Hold
 from lake.db.names import find_table, qualified
+from lake.db.repeats import Repeats
 from lake.db.write.checks import Rules
 from lake.db.write.incoming import Incoming, from_arrow_stream, from_json_lines
 from lake.db.write.once import Once
@@ -34,6 +32,8 @@ from lake.storage.catalog.changes import AlterTable, Change, CreateTable
 from lake.storage.catalog.model import Column, Table
 from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Acknowledged, Append, Flush
+from lake.storage.commits.terms import find_address
+from lake.storage.lake import Lake, open_store
 from lake.storage.options import StorageOptions
 from lake.types import Type
 
@@ -53,6 +53,7 @@ class Database:
         self.clock = clock
         self.name = Path(config.lake or "lake").resolve().name or "lake"
         self._hold: Hold | None = None
+        self.repeats = Repeats()
         self._rules: OrderedDict[tuple[int, int], Rules] = OrderedDict()
         self._lock = threading.Lock()
         self._starting = threading.Lock()

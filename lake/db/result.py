@@ -88,6 +88,11 @@ class Result:
             return [() for _ in range(table.num_rows)]
         return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
+    def run_through(self) -> None:
+        """Makes all rows and drops them: a query that is not the last of its request is run all the same."""
+        for _ in self.batches():
+            pass
+
     def close(self) -> None:
         """Lets go of what the rows hold; a query still running stops."""
         closing, self.on_close = self.on_close, None

@@ -8,13 +8,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from lake import exec as engine
+from lake.db.repeats import Planned, is_repeatable, tables_of, with_tables
 from lake.db.result import Result
 from lake.db.settings import Setting, default_settings
 from lake.db.statements import STATEMENTS
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog
     from lake.db.database import Database
 
+REPEATED_CHARS_MAX: Final = 16_384  # of a statement's text that is worth remembering
+
+
 @dataclass(slots=True)
 class Run:
     """One statement being run: what it may see, at one commit.
@@ -47,6 +51,7 @@ class Run:
     text: str
     job: str | None
     cancellation: Cancellation
+    stale_ms: int | None = None
 
     @property
     def database(self) -> Database:
@@ -62,9 +67,49 @@ class Run:
         found = self.binder().query(query)
         return found, self.optimize(found.plan)
 
+    def select(self, query: ast.Query) -> Result:
+        """A query's rows: remembered ones where they hold, else made by a remembered plan, else from the start."""
+        repeats, catalog = self.database.repeats, self.catalog
+        key = self._key()
+        if key is None:
+            return self.answer(*self.plan(query))
+        planned = repeats.plan(key)
+        if planned is None:
+            found = self.binder().query(query)
+            planned = Planned(found, self.optimize(found.plan))
+            if not is_repeatable(found.plan, catalog):
+                return self.answer(found, planned.plan)
+            repeats.keep_plan(key, planned)
+        else:
+            planned = Planned(planned.found, with_tables(planned.plan, catalog))
+        if self.settings.session.get("lake.result_cache") == "off":
+            return self.answer(planned.found, planned.plan)
+        oldest = None if self.stale_ms is None else self.settings.now - self.stale_ms * 1_000
+        known = repeats.answer(key, catalog.state, oldest)
+        types = tuple(column.type for column in planned.found.columns)
+        if known is not None:
+            return Result(planned.found.names, types, "SELECT", version=known.version, source=known.batches)
+        result = self.answer(planned.found, planned.plan)
+        result.source = repeats.recording(
+            key, result.source, tables_of(planned.plan), self.settings.now, catalog.version
+        )
+        return result
+
+    def _key(self) -> Hashable | None:
+        """What a query's plan and answer depend on beside its tables; None for a text that changes too often to keep."""
+        if len(self.text) > REPEATED_CHARS_MAX:
+            return None
+        settings = self.settings
+        return (
+            self.text, tuple(sorted((name, value.type, repr(value.value)) for name, value in self.parameters.items())),
+            settings.time_zone, settings.dialect, settings.user, settings.schema, settings.local_files,
+            self.catalog.state.definitions,
+        )  # fmt: skip
+
     def optimize(self, plan: Plan) -> Plan:
         """The plan by which the query is run."""
-        return optimize(plan, self.settings, fold)
+        context = self.context()
+        return optimize(plan, self.settings, lambda expr: fold(expr, context))
 
     def context(self) -> Context:
         """What the engine is given."""
@@ -97,11 +142,13 @@ class Session:
         *,
         job: str | None = None,
         cancellation: Cancellation | None = None,
+        stale_ms: int | None = None,
     ) -> Result:
         """Runs the statements of ``text`` in order and answers the last one's result.
 
-        params   values of ``$name``, or a sequence for ``$1``, ``$2``; a value is bound, never pasted
-        job      a write retried under the same id is applied once
+        params    values of ``$name``, or a sequence for ``$1``, ``$2``; a value is bound, never pasted
+        job       a write retried under the same id is applied once
+        stale_ms  a remembered answer up to this old will do
         42601 and every other error of the statements; those before the failed one stay done.
         Spec: HTTP, Query; SQL, What the service does.
         """
@@ -110,9 +157,9 @@ class Session:
         result = Result.done("EMPTY", {})
         with self._lock:
             for number, stmt in enumerate(statements):
-                result.close()
+                result.run_through()
                 step = job if job is None or len(statements) == 1 else f"{job}:{number}"
-                result = self._execute_one(stmt, text, literals, step, cancellation or Cancellation())
+                result = self._execute_one(stmt, text, literals, step, cancellation or Cancellation(), stale_ms)
         return result
 
     def writes(self, text: str) -> bool:
@@ -158,6 +205,7 @@ class Session:
         parameters: Mapping[str, bound.Literal],
         job: str | None,
         cancellation: Cancellation,
+        stale_ms: int | None = None,
     ) -> Result:
         handler = STATEMENTS.get(type(stmt))
         if handler is None:
@@ -166,7 +214,7 @@ class Session:
         own = text[stmt.span.start : stmt.span.end] if stmt.span else text
         settings = self.statement_settings()
         catalog = self.database.catalog(settings)
-        return handler.run(stmt, Run(self, catalog, settings, parameters, own, job, cancellation))
+        return handler.run(stmt, Run(self, catalog, settings, parameters, own, job, cancellation, stale_ms))
 
     def statement_settings(self) -> Settings:
         """The settings a statement that starts at this moment sees."""

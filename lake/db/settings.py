@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from lake.db.engine_options import ENGINE_OPTIONS
 from lake.errors import InvalidParameter, UndefinedObject
 
 DIALECTS: Final = ("postgres", "postgresql", "generic", "duckdb", "spark", "databricks")
-ALIASES: Final = {"time_zone": "timezone", "time zone": "timezone", "client_encoding": "client_encoding"}
+ALIASES: Final = {
+    "time_zone": "timezone", "datafusion.execution.time_zone": "timezone", "time zone": "timezone",
+}  # fmt: skip
 FIXED: Final = ("server_version", "server_version_num", "integer_datetimes", "server_encoding")
 
 
@@ -58,10 +61,14 @@ def canonical(name: str) -> str:
 
 
 def _checked(key: str, value: str) -> str:
+    if ENGINE_OPTIONS.get(key) in ("true", "false"):
+        return {"on": "true", "off": "false"}.get(value.lower(), value)
     if key == "timezone":
         return _zone(value)
     if key == "datafusion.sql_parser.dialect" and value.lower() not in DIALECTS:
         raise InvalidParameter(f'invalid value for "{key}": "{value}"', hint=f"one of {', '.join(DIALECTS)}")
+    if key == "lake.result_cache" and value.lower() not in ("on", "off"):
+        raise InvalidParameter(f'invalid value for "{key}": "{value}"', hint="on or off")
     if key == "client_encoding" and value.lower().replace("-", "") not in ("utf8", "unicode"):
         raise InvalidParameter(f'invalid value for "client_encoding": "{value}"', hint="text is always UTF8")
     return value
@@ -78,8 +85,10 @@ def _zone(value: str) -> str:
 
 
 _DEFAULTS: Final = {
+    **ENGINE_OPTIONS,
     "timezone": "UTC",
     "datafusion.sql_parser.dialect": "postgres",
+    "lake.result_cache": "on",
     "application_name": "",
     "client_encoding": "UTF8",
     "client_min_messages": "notice",

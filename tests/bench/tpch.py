@@ -97,6 +97,7 @@ def lake_contestant(name: str, folder: Path, **settings: Any) -> Contestant:
     import lake
 
     database = lake.open(folder, **settings)
+    database.sql("SET lake.result_cache = off")
     return Contestant(name, lambda text: database.sql(text).arrow(), database.close)
 
 

@@ -93,7 +93,7 @@ def test_appended_rows_are_checked(db: Connection) -> None:
         (2, None, Decimal("1.50")),
         (3, "x", Decimal("2.00")),
     ]
-    with pytest.raises(InvalidText, match="price.*many"):
+    with pytest.raises(InvalidText, match=r"price.*many"):
         db.append("t", [{"id": 4, "price": "many"}])
     with pytest.raises(NotNullViolation):
         db.append("t", pa.table({"word": ["x"]}))

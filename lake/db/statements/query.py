@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from lake.sql.explain import explain
-
 from lake import exec as engine
 from lake.db.result import Result
 from lake.db.session import Run
@@ -11,13 +9,14 @@ from lake.db.statements import statement
 from lake.errors import FeatureNotSupported
 from lake.roles import Role
 from lake.sql import ast, parser
+from lake.sql.explain import explain
 from lake.types import TEXT, Decimal, Float, Integer, Type, arrow_name
 
 
 @statement(ast.QueryStatement, tag="SELECT", role=Role.READ, audit="read")
 def select(stmt: ast.QueryStatement, run: Run) -> Result:
     """The query's rows, made as they are read. Spec: SQL, Queries."""
-    return run.answer(*run.plan(stmt.query))
+    return run.select(stmt.query)
 
 
 @statement(ast.Explain, tag="EXPLAIN", role=Role.READ, audit="read")

@@ -1,0 +1,176 @@
+"""What is remembered of queries that are asked again: their plans, and their answers until the next commit.
+
+    plan      until a definition of the lake changes; its tables are looked up again at each use
+    answer    as long as every table it read is what it was: the very entry of the catalog, with its files and its tail
+
+Only a query that answers the same whenever its tables are the same is remembered: no now(), no random(), no file, no system
+table, no reading of the past. ``SET lake.result_cache = off`` runs every query of a session, which benchmarks want.
+Spec: SQL, What the service does (repeated queries); HTTP, ``stale_ms``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from lake.sql import bound, plan
+from lake.sql.bind import BoundQuery
+from lake.sql.catalog import Table as PlanTable
+from lake.sql.plan import Plan
+from lake.storage.catalog.model import Table
+from lake.storage.catalog.state import State
+from lake.storage.tables.snapshot import TableSnapshot
+from lake.storage.tail.tail import Tail
+
+if TYPE_CHECKING:
+    from lake.db.catalog import StatementCatalog
+
+QUERIES_KEPT: Final = 1_024
+ANSWERS_BYTES: Final = 64 << 20  # all together
+ANSWER_BYTES: Final = 4 << 20  # of one; a larger one costs more to keep than to compute again
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A query bound and optimised."""
+
+    found: BoundQuery
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer in physical types.
+
+    read     the tables it was made of, with their tails
+    at       microseconds since the epoch when it was made
+    version  the commit that was read
+    """
+
+    batches: tuple[pa.RecordBatch, ...]
+    read: tuple[tuple[Table, Tail | None], ...]
+    at: int
+    version: int
+    bytes: int
+
+    def holds(self, state: State) -> bool:
+        """Whether the tables are what they were."""
+        return all(
+            state.tables.get(table.id) is table and state.tails.get(table.id) is tail for table, tail in self.read
+        )
+
+
+class Repeats:
+    """Plans and answers by query; the one unused longest goes first. Threads share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._plans: OrderedDict[Hashable, Planned] = OrderedDict()
+        self._answers: OrderedDict[Hashable, Answered] = OrderedDict()
+        self._bytes = 0
+
+    def plan(self, key: Hashable) -> Planned | None:
+        """The plan kept under a key."""
+        with self._lock:
+            found = self._plans.get(key)
+            if found is not None:
+                self._plans.move_to_end(key)
+            return found
+
+    def keep_plan(self, key: Hashable, planned: Planned) -> None:
+        """Keeps a plan."""
+        with self._lock:
+            self._plans[key] = planned
+            while len(self._plans) > QUERIES_KEPT:
+                self._plans.popitem(last=False)
+
+    def answer(self, key: Hashable, state: State, oldest: int | None = None) -> Answered | None:
+        """The answer kept under a key, if it holds, or was made at ``oldest`` (microseconds) or later."""
+        with self._lock:
+            found = self._answers.get(key)
+            if found is None:
+                return None
+            if not found.holds(state):
+                return found if oldest is not None and found.at >= oldest else None
+            self._answers.move_to_end(key)
+            return found
+
+    def keep_answer(self, key: Hashable, answer: Answered) -> None:
+        """Keeps an answer."""
+        with self._lock:
+            before = self._answers.pop(key, None)
+            self._bytes += answer.bytes - (before.bytes if before else 0)
+            self._answers[key] = answer
+            while self._bytes > ANSWERS_BYTES or len(self._answers) > QUERIES_KEPT:
+                _, gone = self._answers.popitem(last=False)
+                self._bytes -= gone.bytes
+
+    def recording(
+        self, key: Hashable, batches: Iterable[pa.RecordBatch], tables: Iterable[TableSnapshot], at: int, version: int
+    ) -> Iterator[pa.RecordBatch]:
+        """``batches`` as they pass; when all have, and they are not too large, they are kept."""
+        read = tuple((rows.table, rows.tail) for rows in tables)
+        kept: list[pa.RecordBatch] | None = []
+        size = 0
+        try:
+            for batch in batches:
+                if kept is not None:
+                    kept.append(batch)
+                    size += batch.nbytes
+                    if size > ANSWER_BYTES:
+                        kept = None
+                yield batch
+        finally:
+            close = getattr(batches, "close", None)
+            if close is not None:
+                close()
+        if kept is not None:
+            self.keep_answer(key, Answered(tuple(kept), read, at, version, size))
+
+
+def tables_of(node: Plan) -> list[TableSnapshot]:
+    """The tables that an optimised plan scans."""
+    return [scan.table.rows for scan in plan.walk(node) if isinstance(scan, plan.Scan)]  # type: ignore[misc]
+
+
+def is_repeatable(bound_plan: Plan, catalog: StatementCatalog) -> bool:
+    """Whether a bound plan answers the same whenever the tables it reads, at their newest, are the same."""
+    for node in plan.walk(bound_plan):
+        if isinstance(node, plan.Sample):
+            return False
+        if isinstance(node, plan.Scan):
+            rows = node.table.rows
+            if not isinstance(rows, TableSnapshot) or rows.snapshot is not catalog.snapshot:
+                return False
+        for expr in plan.expressions_of(node):
+            if not _is_repeatable(expr, catalog):
+                return False
+    return True
+
+
+def _is_repeatable(expr: bound.Expr, catalog: StatementCatalog) -> bool:
+    for inner in bound.walk(expr):
+        match inner:
+            case bound.Call(function=function) if function.volatility != "immutable":
+                return False
+            case bound.ScalarSubquery() | bound.Exists() | bound.Quantified() if not is_repeatable(inner.plan, catalog):
+                return False
+    return True
+
+
+def with_tables(node: Plan, catalog: StatementCatalog) -> Plan:
+    """A kept plan over the tables as the catalog has them."""
+
+    def renewed(each: Plan) -> Plan:
+        if not isinstance(each, plan.Scan):
+            return each
+        found = catalog.find(each.table.name, None)
+        assert isinstance(found, PlanTable), "a kept plan scans tables"
+        return replace(each, table=found)
+
+    return plan.rewrite(node, renewed)
