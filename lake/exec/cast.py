@@ -30,7 +30,6 @@ from lake.types import (
     TIMESTAMP,
     TIMESTAMPTZ,
     Boolean,
-    Bytes,
     Date,
     Decimal,
     Float,

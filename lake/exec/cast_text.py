@@ -21,6 +21,7 @@ from lake.exec.constants import list_array, list_parts, to_array
 from lake.exec.kernels import views
 from lake.sql import literals
 from lake.types import (
+    DECIMAL_INT64_DIGITS_MAX,
     Boolean,
     Bytes,
     Date,
@@ -49,7 +50,7 @@ def from_text(value: pa.Array, target: Type, *, is_try: bool, zone: str) -> pa.A
 
     22P02  a text that is no value of the type     22003, 22008  a value out of the type's range
     """
-    if isinstance(target, Integer | Float | Date | Time) or target == Timestamp(False):
+    if isinstance(target, Integer | Float | Date) or target == Timestamp(False):
         quick = _read_plainly(value, target)
         if quick is not None:
             return quick
@@ -260,7 +261,7 @@ def decimal_text(value: pa.Array, scale: int) -> pa.Array:
     """Decimals with all digits of their scale."""
     found = decimals.scaled(value)
     assert found is not None and not isinstance(found.values, int)
-    if found.is_wide:
+    if found.is_wide or scale > DECIMAL_INT64_DIGITS_MAX:
         shown = [one_decimal_text(number, scale) for number in found.integers()]
         return pa.array(shown, pa.string(), mask=None if found.valid is None else found.valid == 0)
     if scale == 0:

@@ -201,7 +201,7 @@ def divide(left: Scaled, right: Scaled, *, raised: int = 0) -> Scaled:
         right = scale_up(right, -raised)
     unit = 10 ** max(raised, 0)
     low, high = left.bounds()
-    if _fit(low * unit, high * unit) and _plain(left, right):
+    if unit <= INT64_MAX and _fit(low * unit, high * unit) and _plain(left, right):
         top, bottom = _operand(left) * unit, _operand(right)
         valid = _valid(left, right)
         bottom = _without_zeros(bottom, valid)

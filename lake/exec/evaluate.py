@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from lake.errors import FeatureNotSupported, InvalidParameter, LakeError
 from lake.exec import decimals
+from lake.exec.allocator import keep_freed_memory
 from lake.exec.cast import cast
 from lake.exec.comparisons import compare
 from lake.exec.constants import as_array, list_array, to_array, to_python, to_scalar
@@ -63,6 +64,7 @@ class Program:
     def __init__(
         self, exprs: Sequence[bound.Expr], context: Context | None = None, *, narrow: bool = False, careful: bool = False
     ) -> None:
+        keep_freed_memory()
         self._exprs = tuple(exprs)
         self._context = context
         self._narrow = narrow
@@ -627,6 +629,8 @@ class _OverEntries:
     def __call__(self, position: int, values: tuple[Value, ...]) -> Value:
         column = values[position]
         answers = self._answers(column.dictionary, position, values)
+        if pa.types.is_boolean(answers.type) and answers.null_count == 0 and column.indices.null_count == 0:
+            return views.to_boolean(views.true_of(answers)[views.values_of(column.indices)])
         if isinstance(answers, pa.DictionaryArray):
             codes = answers.indices.take(column.indices)
             return pa.DictionaryArray.from_arrays(codes, answers.dictionary)

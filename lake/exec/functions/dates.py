@@ -24,7 +24,7 @@ from lake.exec.cast import (
 from lake.exec.comparisons import DAYS_OF_MONTH
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import NOT_CONSTANT, columns, constant, with_constants
-from lake.exec.functions.intervals import add_months, timestamps
+from lake.exec.functions.intervals import add_months, first_days, month_numbers, of_days, timestamps
 from lake.exec.kernels import views
 from lake.sql.literals import offset_micros
 from lake.sql.registry import CallInfo, scalar
@@ -304,12 +304,12 @@ def truncated(micros: Any, field: str) -> Any:
         return (micros - _MONDAY) // unit * unit + _MONDAY
     if name not in _TRUNCATED_MONTHS:
         raise InvalidParameter(f'unit "{field}" not recognized for type timestamp')
-    months = (micros // MICROSECONDS_OF_DAY).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    months = month_numbers(micros // MICROSECONDS_OF_DAY)
     size = _TRUNCATED_MONTHS[name]
     # Centuries and millennia begin with the year 1, counted from there.
     shift = 1_970 * 12 if name not in ("century", "millennium") else 1_969 * 12
     first = (months + shift) // size * size - shift
-    return first.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) * MICROSECONDS_OF_DAY
+    return first_days(first) * MICROSECONDS_OF_DAY
 
 
 @scalar("date_trunc(unit VARCHAR, moment TIMESTAMP) -> TIMESTAMP", group=GROUP, takes_call=True, aliases=("datetrunc",))
@@ -409,8 +409,7 @@ def time_bucket(width: Value, moment: Value, origin: Value | None = None, *, cal
 
 def _month_bins(micros: Any, start: Any, width: Any) -> Any:
     day, origin_day = micros // MICROSECONDS_OF_DAY, start // MICROSECONDS_OF_DAY
-    month = day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
-    origin_month = origin_day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    month, origin_month = month_numbers(day), month_numbers(origin_day)
     for correction in (0, 1):
         moved = (month - origin_month) // width * width - correction * width
         begin = add_months(origin_day, moved) * MICROSECONDS_OF_DAY + start % MICROSECONDS_OF_DAY
@@ -426,8 +425,9 @@ def last_day(day: pa.Array) -> pa.Array:
     >>> last_day(DATE '2024-02-10')
     2024-02-29
     """
-    month = views.values_of(day).astype("datetime64[D]").astype("datetime64[M]") + np.timedelta64(1, "M")
-    return views.to_array(month.astype("datetime64[D]").astype(np.int64) - 1, DATE.arrow, views.valid_of(day))
+    days = views.values_of(day).astype(np.int64)
+    last = of_days(lambda item: first_days(month_numbers(item) + 1) - 1, days)
+    return views.to_array(last, DATE.arrow, views.valid_of(day))
 
 
 @scalar("next_day(day DATE, weekday VARCHAR) -> DATE", group=GROUP, origin="spark")
@@ -511,7 +511,7 @@ def date_diff_unit(unit: Value, a: Value, b: Value) -> pa.Array:
 
 
 def _month_number(micros: Any) -> Any:
-    return (micros // MICROSECONDS_OF_DAY).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    return month_numbers(micros // MICROSECONDS_OF_DAY)
 
 
 def _both(one: pa.Array, two: pa.Array) -> Any:

@@ -6,6 +6,7 @@ a DATE. An instant is moved by months and days on the clock of the session's zon
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -29,6 +30,7 @@ from lake.sql.registry import CallInfo, scalar
 from lake.types import DATE, TIME, TIMESTAMP, Decimal, Float, Timestamp
 
 GROUP: Final = "dates"
+TABLE_ROWS_MIN: Final = 256
 TIMESTAMP_MIN, TIMESTAMP_MAX = -210_866_803_200_000_000, 9_223_371_331_200_000_000
 """Microseconds of 4713 BC, and of the year 294,276: the range of timestamps in Postgres."""
 
@@ -102,14 +104,38 @@ def timestamps(micros: Any, valid: Any, type: Timestamp = TIMESTAMP) -> pa.Array
 # --- moving by intervals ---------------------------------------------------------------------------------------------
 
 
+def of_days(run: Callable[[Any], Any], days: Any) -> Any:
+    """``run`` over days (or months) since 1970, once for each of their range where that is shorter: calendars are slow."""
+    if days.size < TABLE_ROWS_MIN:
+        return run(days)
+    low, high = int(days.min()), int(days.max())
+    if high - low >= days.size:
+        return run(days)
+    return run(np.arange(low, high + 1, dtype=np.int64))[days - low]
+
+
+def month_numbers(days: Any) -> Any:
+    """int64: months since January 1970 of days (int64 since 1970)."""
+    return of_days(lambda item: item.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64), days)
+
+
+def first_days(months: Any) -> Any:
+    """int64: the first day, since 1970, of months since January 1970."""
+    return of_days(lambda item: item.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64), months)
+
+
 def add_months(days: Any, months: Any) -> Any:
     """Days (int64 since 1970) moved by months, at most to the last day of the month."""
-    first = days.astype("datetime64[D]").astype("datetime64[M]")
-    day_of_month = days - first.astype("datetime64[D]").astype(np.int64)
-    moved = first + months.astype("timedelta64[M]")
-    start = moved.astype("datetime64[D]").astype(np.int64)
-    length = (moved + np.timedelta64(1, "M")).astype("datetime64[D]").astype(np.int64) - start
-    return start + np.minimum(day_of_month, length - 1)
+
+    def move(days: Any, months: Any) -> Any:
+        month = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+        start = first_days(month + months)
+        length = first_days(month + months + 1) - start
+        return start + np.minimum(days - first_days(month), length - 1)
+
+    if months.size and (months == months[0]).all():
+        return of_days(lambda item: move(item, months[0]), days)
+    return move(days, months)
 
 
 @scalar("+(day DATE, length INTERVAL) -> DATE", group=GROUP, aliases=("date_add",))
