@@ -122,6 +122,7 @@ class Node:
         params: Mapping[str, Any] | Sequence[Any] | None = None,
         *,
         job: str | None = None,
+        stale_ms: int | None = None,
         then: Callable[[Result], T],
     ) -> T:
         """Runs the statements of ``text`` and answers ``then`` of the last one's result, both on a worker thread.
@@ -130,7 +131,7 @@ class Node:
         """
         cancellation = Cancellation()
         try:
-            return await self.call(lambda: then(session.execute(text, params, job=job, cancellation=cancellation)))
+            return await self.call(lambda: then(session.execute(text, params, job=job, cancellation=cancellation, stale_ms=stale_ms)))
         except asyncio.CancelledError:
             cancellation.stop(GONE)
             raise
@@ -147,7 +148,7 @@ class Node:
         """As ``execute``, with an answer in pieces that are made when they are asked for: the reader sets the pace."""
         cancellation = Cancellation()
         try:
-            result = await self.call(lambda: session.execute(text, params, job=job, cancellation=cancellation))
+            result = await self.call(lambda: session.execute(text, params, job=job, cancellation=cancellation, stale_ms=stale_ms))
         except asyncio.CancelledError:
             cancellation.stop(GONE)
             raise

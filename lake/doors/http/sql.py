@@ -51,17 +51,17 @@ async def sql(request: web.Request) -> web.StreamResponse:
     after = _number(request, "after", 0, 2**63 - 1)
     if after is not None:
         await node.wait_for(after)
-    _number(request, "stale_ms", 0, 2**63 - 1)
+    stale_ms = _number(request, "stale_ms", 0, 2**53)
     job = request.query.get("job")
     if format == "typed":
         rows = _number(request, "rows", 1, ROWS_MAX) or FIRST_ROWS
         pages = request.app[PAGES]
         return await node.execute(
-            session, text, params, job=job, then=lambda result: _response(result, _typed(result, rows, pages), "typed")
+            session, text, params, job=job, stale_ms=stale_ms, then=lambda result: _response(result, _typed(result, rows, pages), "typed")
         )
     if format == "table":
         return await node.execute(
-            session, text, params, job=job, then=lambda result: _response(result, encode.table(result), "table")
+            session, text, params, job=job, stale_ms=stale_ms, then=lambda result: _response(result, encode.table(result), "table")
         )
     stream = await node.stream(session, text, params, job=job, make=partial(_pieces, format))
     try:
