@@ -131,7 +131,9 @@ class Node:
         """
         cancellation = Cancellation()
         try:
-            return await self.call(lambda: then(session.execute(text, params, job=job, cancellation=cancellation, stale_ms=stale_ms)))
+            return await self.call(
+                lambda: then(session.execute(text, params, job=job, cancellation=cancellation, stale_ms=stale_ms))
+            )
         except asyncio.CancelledError:
             cancellation.stop(GONE)
             raise
@@ -143,12 +145,15 @@ class Node:
         params: Mapping[str, Any] | Sequence[Any] | None = None,
         *,
         job: str | None = None,
+        stale_ms: int | None = None,
         make: Callable[[Result], Iterator[T]],
     ) -> Stream[T]:
         """As ``execute``, with an answer in pieces that are made when they are asked for: the reader sets the pace."""
         cancellation = Cancellation()
         try:
-            result = await self.call(lambda: session.execute(text, params, job=job, cancellation=cancellation, stale_ms=stale_ms))
+            result = await self.call(
+                lambda: session.execute(text, params, job=job, cancellation=cancellation, stale_ms=stale_ms)
+            )
         except asyncio.CancelledError:
             cancellation.stop(GONE)
             raise

@@ -10,7 +10,6 @@ import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import Any, Final
 
 import orjson

@@ -53,17 +53,16 @@ async def sql(request: web.Request) -> web.StreamResponse:
         await node.wait_for(after)
     stale_ms = _number(request, "stale_ms", 0, 2**53)
     job = request.query.get("job")
-    if format == "typed":
-        rows = _number(request, "rows", 1, ROWS_MAX) or FIRST_ROWS
-        pages = request.app[PAGES]
-        return await node.execute(
-            session, text, params, job=job, stale_ms=stale_ms, then=lambda result: _response(result, _typed(result, rows, pages), "typed")
-        )
-    if format == "table":
-        return await node.execute(
-            session, text, params, job=job, stale_ms=stale_ms, then=lambda result: _response(result, encode.table(result), "table")
-        )
-    stream = await node.stream(session, text, params, job=job, make=partial(_pieces, format))
+    if format in ("typed", "table"):
+        rows, pages = _number(request, "rows", 1, ROWS_MAX) or FIRST_ROWS, request.app[PAGES]
+
+        def answer(result: Result) -> web.Response:
+            body = encode.table(result) if format == "table" else _typed(result, rows, pages)
+            return _response(result, body, format)
+
+        return await node.execute(session, text, params, job=job, stale_ms=stale_ms, then=answer)
+    make = partial(_pieces, format)
+    stream = await node.stream(session, text, params, job=job, stale_ms=stale_ms, make=make)
     try:
         return await _send(request, format, stream)
     finally:
