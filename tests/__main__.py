@@ -9,6 +9,7 @@
     python -m tests bench tpch --scale 1   a bench of tests/bench, by name
     python -m tests crash --runs 200       kills a writing process, and looks whether what it acknowledged is there
     python -m tests tpch --scale 0.1       the answers of TPC-H with rows in files and in the tail, over HTTP and the program
+    python -m tests tpcds --data FOLDER    TPC-DS on the lake and on DuckDB, compared
     python -m tests fuzz --count 50000     bad input at every door
 
 The last line of the default run is pytest's own.
@@ -32,6 +33,7 @@ MODULES: Final = {
     "crash": "tests.crash.run",
     "fuzz": "tests.fuzz",
     "tpch": "tests.tpch_places",
+    "tpcds": "tests.tpcds",
     "update": "tests.slt",
 }
 
