@@ -53,6 +53,13 @@ class Literal(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class Unknown(Literal):
+    """A parameter that has no value yet, bound as NULL; ``seen`` collects the types it is cast to, which tell its own."""
+
+    seen: list[Type] = field(default_factory=list, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Call(Expr):
     """A scalar function or operator over arguments already cast to the types of its overload."""
 
@@ -239,9 +246,16 @@ def names_of_fields(made: type) -> tuple[str, ...]:
     return tuple(item.name for item in fields(made))
 
 
+@cache
+def expression_fields(made: type) -> tuple[str, ...]:
+    """The names of those fields that may hold expressions, by the words of their annotations."""
+    words = ("Expr", "Column", "SortKey", "AggregateCall", "WindowCall", "Frame")
+    return tuple(item.name for item in fields(made) if any(word in str(item.type) for word in words))
+
+
 def children(expr: Expr) -> Iterator[Expr]:
     """The expressions directly below; a subquery's plan is not entered."""
-    for name in names_of_fields(type(expr)):
+    for name in expression_fields(type(expr)):
         yield from _expressions_in(getattr(expr, name))
 
 
@@ -251,7 +265,8 @@ def walk(expr: Expr) -> Iterator[Expr]:
     while stack:
         node = stack.pop()
         yield node
-        stack.extend(reversed(list(children(node))))
+        if expression_fields(type(node)):
+            stack.extend(reversed(list(children(node))))
 
 
 def rewrite(expr: Expr, rule: Rule) -> Expr:
@@ -275,7 +290,7 @@ def rewrite(expr: Expr, rule: Rule) -> Expr:
 def rewrite_children(expr: Expr, change: Rule) -> Expr:
     """``expr`` with every expression directly below changed; itself where nothing changes."""
     changed = {}
-    for name in names_of_fields(type(expr)):
+    for name in expression_fields(type(expr)):
         before = getattr(expr, name)
         after = map_expressions(before, change)
         if after is not before:
@@ -292,7 +307,7 @@ def map_expressions(value: T, change: Callable[[Expr], Expr]) -> T:
         return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts  # type: ignore[return-value]
     if isinstance(value, SortKey | AggregateCall | WindowCall | Frame | FrameBound):
         changed = {}
-        for name in names_of_fields(type(value)):
+        for name in expression_fields(type(value)):
             before = getattr(value, name)
             after = map_expressions(before, change)
             if after is not before:
@@ -324,7 +339,7 @@ def _expressions_in(value: object) -> Iterator[Expr]:
         for part in value:
             yield from _expressions_in(part)
     elif isinstance(value, SortKey | AggregateCall | WindowCall | Frame | FrameBound):
-        for name in names_of_fields(type(value)):
+        for name in expression_fields(type(value)):
             yield from _expressions_in(getattr(value, name))
 
 

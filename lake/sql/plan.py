@@ -390,7 +390,7 @@ def rewrite(plan: Plan, rule: Callable[[Plan], Plan]) -> Plan:
 def map_expressions(plan: P, change: Callable[[Expr], Expr]) -> P:
     """``plan`` with every expression of this one node changed; outputs are left alone."""
     changed: dict[str, object] = {}
-    for name in bound.names_of_fields(type(plan)):
+    for name in bound.expression_fields(type(plan)):
         if name in ("outputs", "mark", "ordinality", "grouping_id"):
             continue
         before = getattr(plan, name)

@@ -104,11 +104,17 @@ def share_common(plan: Plan, planning: Planning) -> Plan:
     tables = [id(node.table) for node in plans.walk(plan) if isinstance(node, Scan)]
     if len(tables) == len(set(tables)):
         return plan
-    found: dict[Any, list[tuple[Plan, dict[int, int]]]] = {}
+    alike: dict[tuple[object, ...], list[Plan]] = {}
     for node in plans.walk(plan):
-        if isinstance(node, Join | Aggregate | Distinct) and _may_share(node):
-            numbers: dict[int, int] = {}
-            found.setdefault(_shape(node, numbers), []).append((node, numbers))
+        if isinstance(node, Join | Aggregate | Distinct):
+            scanned = tuple(id(below.table) for below in plans.walk(node) if isinstance(below, Scan))
+            alike.setdefault((type(node), *scanned), []).append(node)
+    found: dict[Any, list[tuple[Plan, dict[int, int]]]] = {}
+    for nodes in alike.values():
+        for node in nodes if len(nodes) > 1 else ():
+            if _may_share(node):
+                numbers: dict[int, int] = {}
+                found.setdefault(_shape(node, numbers), []).append((node, numbers))
     groups = [group for group in found.values() if len(group) > 1 and _is_worth_it(group[0][0], planning)]
     groups.sort(key=lambda group: -sum(1 for _ in plans.walk(group[0][0])))
     for group in groups:

@@ -68,9 +68,10 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """Columns of several relations that are all equal; ``columns`` holds one for each relation."""
+    """Columns of several relations that are all equal; ``columns`` holds one for each relation, ``names`` those as bits."""
 
     columns: dict[int, Column]
+    names: int
 
 
 @dataclass(slots=True)
@@ -231,7 +232,7 @@ def _add_class(columns: dict[int, Column], region: Region) -> None:
             region.predicates.append(Predicate(Compare.of("=", by_relation[number], column), 1 << number))
         else:
             by_relation[number] = column
-    region.equalities.append(Equality(by_relation))
+    region.equalities.append(Equality(by_relation, sum(1 << number for number in by_relation)))
 
 
 def _merged_estimate(names: int, region: Region) -> Estimate:
@@ -307,7 +308,7 @@ class _Search:
                 found[number] |= chosen & ~(1 << number)
 
         for equal in region.equalities:
-            connect(sum(1 << number for number in equal.columns))
+            connect(equal.names)
         for predicate in region.predicates:
             connect(predicate.names)
         for number, attachment in region.attachments.items():
@@ -337,7 +338,8 @@ class _Search:
         if isinstance(attached, Attachment):
             has_keys = any(map(_is_equality, attached.join.conditions))
         else:
-            has_keys = bool(self._keys(left, right)) or any(map(_is_equality, self._between(left, right)))
+            has_keys = any(equal.names & left and equal.names & right for equal in region.equalities)
+            has_keys = has_keys or any(map(_is_equality, self._between(left, right)))
         below = self.table[left].cost + self.table[right].cost
         return below + cost.join(region.rows(left), self._own_rows(right), output, has_keys=has_keys)
 

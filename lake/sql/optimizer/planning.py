@@ -40,8 +40,10 @@ class Planning:
     @staticmethod
     def of(plan: Plan, settings: Settings, fold: Fold | None) -> Planning:
         """Surroundings whose fresh numbers are above all those of ``plan``."""
-        column, cte = _largest_numbers(plan)
-        definitions = {node.cte: node.definition for node in walk_deep(plan) if isinstance(node, Materialize)}
+        nodes = list(walk_deep(plan))
+        column = max(map(_largest_column, nodes), default=0)
+        definitions = {node.cte: node.definition for node in nodes if isinstance(node, Materialize)}
+        cte = max((node.cte for node in nodes if isinstance(node, CteScan | Materialize | Recursion)), default=0)
         return Planning(settings, fold, count(column + 1), count(cte + 1), definitions)
 
     def column(self, type: Type, name: str, *, nullable: bool = True) -> Column:
@@ -72,17 +74,13 @@ def walk_deep(plan: Plan) -> Iterator[Plan]:
                     yield from walk_deep(part.plan)
 
 
-def _largest_numbers(plan: Plan) -> tuple[int, int]:
-    """The largest column id and the largest number of a common table expression."""
-    column, cte = 0, 0
-    for node in walk_deep(plan):
-        column = max(column, max((item.id for item in node.columns), default=0))
-        for expr in plans.expressions_of(node):
-            for part in bound.walk(expr):
-                if isinstance(part, Column):
-                    column = max(column, part.id)
-                elif isinstance(part, bound.Lambda):
-                    column = max(column, max((item.id for item in part.parameters), default=0))
-        if isinstance(node, CteScan | Materialize | Recursion):
-            cte = max(cte, node.cte)
-    return column, cte
+def _largest_column(node: Plan) -> int:
+    """The largest id of a column that ``node`` answers or that is a lambda's own; what is used is answered somewhere."""
+    largest = max((item.id for item in node.columns), default=0)
+    for expr in plans.expressions_of(node):
+        for part in bound.walk(expr):
+            if isinstance(part, bound.Lambda):
+                largest = max(largest, max((item.id for item in part.parameters), default=0))
+            elif isinstance(part, Column):
+                largest = max(largest, part.id)
+    return largest

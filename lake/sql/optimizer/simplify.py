@@ -8,6 +8,7 @@ A conjunct of a filter only has to be true or not: there NULL counts as false. E
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from lake.errors import LakeError
@@ -143,9 +144,9 @@ def simplify_conjuncts(
             for item in bound.conjuncts(simplify_expression(simple, planning) if simple is not part else part):
                 if item in (FALSE, UNKNOWN):
                     return (FALSE,)
-                if item != TRUE and (item not in parts or is_volatile(item)):
+                if item != TRUE:
                     parts.append(item)
-    return merge_ranges(tuple(parts))
+    return merge_ranges(tuple(_unique(parts)))
 
 
 def _as_condition(expr: Expr, non_null: frozenset[int]) -> Expr:
@@ -223,8 +224,12 @@ def _simplify_one(expr: Expr, planning: Planning) -> Expr:
 
 
 def fold(expr: Expr, planning: Planning) -> Expr:
-    """The value of a constant expression; what fails when it is computed is left for the row that needs it."""
-    if planning.fold is None or isinstance(expr, Literal | Column) or not is_constant(expr):
+    """The value of an expression of constants; what fails when it is computed is left for the row that needs it."""
+    if planning.fold is None or isinstance(expr, Literal | Column):
+        return expr
+    if isinstance(expr, Call) and expr.function.volatility == "volatile":
+        return expr
+    if not all(isinstance(child, Literal) for child in bound.children(expr)):
         return expr
     try:
         return planning.fold(expr)
@@ -233,50 +238,62 @@ def fold(expr: Expr, planning: Planning) -> Expr:
 
 
 def _simplify_and(expr: And) -> Expr:
-    parts: list[Expr] = []
-    for part in bound.conjuncts(expr):
-        if part == FALSE:
-            return FALSE
-        if part != TRUE and part not in parts:
-            parts.append(part)
-    kept = [part for part in parts if not (isinstance(part, Or) and any(item in parts for item in part.operands))]
+    parts = _unique(part for part in bound.conjuncts(expr) if part != TRUE)
+    present = set(parts)
+    if FALSE in present:
+        return FALSE
+    kept = [part for part in parts if not (isinstance(part, Or) and any(item in present for item in part.operands))]
     return bound.conjunction(tuple(kept))
 
 
 def _simplify_or(expr: Or) -> Expr:
-    parts: list[Expr] = []
-    for part in disjuncts(expr):
-        if part == TRUE:
-            return TRUE
-        if part != FALSE and part not in parts:
-            parts.append(part)
-    kept = [part for part in parts if not (isinstance(part, And) and any(item in parts for item in part.operands))]
+    parts = _unique(part for part in disjuncts(expr) if part != FALSE)
+    present = set(parts)
+    if TRUE in present:
+        return TRUE
+    kept = [part for part in parts if not (isinstance(part, And) and any(item in present for item in part.operands))]
     return _common_factors(_equalities_to_in(kept))
+
+
+def _unique(parts: Iterable[Expr]) -> list[Expr]:
+    """``parts`` in order without repeats; a volatile one stands as often as it is written."""
+    found: list[Expr] = []
+    seen: set[Expr] = set()
+    for part in parts:
+        if part not in seen or is_volatile(part):
+            found.append(part)
+            seen.add(part)
+    return found
 
 
 def _equalities_to_in(parts: list[Expr]) -> tuple[Expr, ...]:
     """``a = 1 OR a IN (2, 3)`` as one IN, at the place of the first."""
     items: dict[Expr, list[Expr]] = {}
     for part in parts:
-        match part:
-            case Compare(op="=", left=left, right=Literal() as value):
-                items.setdefault(left, []).append(value)
-            case InList(operand=left, items=values) if all(isinstance(value, Literal) for value in values):
-                items.setdefault(left, []).extend(values)
+        operand, values = _membership(part)
+        if operand is not None:
+            items.setdefault(operand, []).extend(values)
     found: list[Expr] = []
     for part in parts:
-        operand = part.left if isinstance(part, Compare) and part.op == "=" else getattr(part, "operand", None)
-        if not isinstance(part, Compare | InList) or operand not in items or is_volatile(operand):
+        operand, _ = _membership(part)
+        if operand is None:
             found.append(part)
-            continue
-        values = tuple(dict.fromkeys(items[operand]))
-        merged: Expr = InList(BOOLEAN, operand, values) if len(values) > 1 else Compare.of("=", operand, values[0])
-        is_member = isinstance(part, InList) or isinstance(part.right, Literal)
-        if not is_member:
-            found.append(part)
-        elif merged not in found:
-            found.append(merged)
+        elif operand in items:
+            values = tuple(dict.fromkeys(items.pop(operand)))
+            is_list = len(values) > 1
+            found.append(InList(BOOLEAN, operand, values) if is_list else Compare.of("=", operand, values[0]))
     return tuple(found)
+
+
+def _membership(part: Expr) -> tuple[Expr | None, tuple[Expr, ...]]:
+    """The expression that ``part`` holds equal to one of some constants, and those."""
+    match part:
+        case Compare(op="=", left=operand, right=Literal() as value) if not is_volatile(operand):
+            return operand, (value,)
+        case InList(operand=operand, items=values) if not is_volatile(operand):
+            if all(isinstance(value, Literal) for value in values):
+                return operand, values
+    return None, ()
 
 
 def _common_factors(parts: tuple[Expr, ...]) -> Expr:
