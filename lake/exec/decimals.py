@@ -137,7 +137,7 @@ def widen(value: Value, type: Decimal) -> Value:
         if not type.is_short:
             return value.cast(type.arrow) if value.type != type.arrow else value
         found = scaled(value)
-        assert found is not None
+        assert found is not None and not isinstance(found.values, int)
         if found.is_wide:
             raise out_of_range(type)
         return views.to_array(found.values, pa.int64(), found.valid)

@@ -168,6 +168,7 @@ def modulo(a: Value, b: Value, *, call: CallInfo) -> pa.Array:
             if one is None or two is None:
                 return pa.nulls(call.rows, type.physical)
             rest = decimals.remainder(one, two)
+            assert not isinstance(rest.values, int)
             return views.to_array(rest.values, type.physical, rest.valid)
         case _:
             return float_function(np.fmod, *_floats(a, b, call)).cast(call.returns.physical)

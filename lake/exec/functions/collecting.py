@@ -33,9 +33,8 @@ class Collected:
     @property
     def nbytes(self) -> int:
         """Bytes of the rows kept."""
-        return sum(groups.nbytes for groups in self._groups) + sum(
-            array.nbytes for arrays in self._rows for array in arrays
-        )
+        kept = sum(groups.nbytes for groups in self._groups)
+        return int(kept + sum(array.nbytes for arrays in self._rows for array in arrays))
 
     def update(self, groups: Any, group_count: int, arguments: Sequence[pa.Array]) -> None:
         """Keeps a batch."""

@@ -603,7 +603,7 @@ def make_date(year: Value, month: Value, day: Value) -> pa.Array:
     22008  there is no such day
     """
     given = columns(year, month, day)
-    days = _day_number(*(views.values_of(column).astype(np.int64) for column in given), _all_valid(given))
+    days = _day_number(given)
     return views.to_array(days, DATE.arrow, _all_valid(given))
 
 
@@ -615,7 +615,10 @@ def _all_valid(given: list[pa.Array]) -> Any:
     return valid
 
 
-def _day_number(year: Any, month: Any, day: Any, valid: Any) -> Any:
+def _day_number(given: list[pa.Array]) -> Any:
+    """Days since 1970 of years, months and days of the month."""
+    year, month, day = (views.values_of(column).astype(np.int64) for column in given)
+    valid = _all_valid(given)
     first = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
     length = (first + np.timedelta64(1, "M")).astype("datetime64[D]").astype(np.int64)
     start = first.astype("datetime64[D]").astype(np.int64)
@@ -664,7 +667,7 @@ def make_timestamp(*parts: Value) -> pa.Array:
     22008  there is no such moment
     """
     given = columns(*parts)
-    days = _day_number(*(views.values_of(column).astype(np.int64) for column in given[:3]), _all_valid(given))
+    days = _day_number(given[:3])
     return timestamps(days * MICROSECONDS_OF_DAY + _clock(given[3:]), _all_valid(given))
 
 

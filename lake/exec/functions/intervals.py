@@ -274,7 +274,8 @@ def subtract_from_time(a: Value, b: Value) -> pa.Array:
     >>> TIME '00:30:00' - INTERVAL '1 hour'
     23:30:00
     """
-    return _move_times(*columns(a, b), -1)
+    one, two = columns(a, b)
+    return _move_times(one, two, -1)
 
 
 def _move_times(time: pa.Array, length: pa.Array, sign: int) -> pa.Array:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lake.errors import InvalidParameter
 from lake.exec.constants import list_array
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import columns
+from lake.exec.functions.columns import both_valid, columns
 from lake.exec.functions.lists import Lists
 from lake.exec.kernels import views
 from lake.sql.registry import scalar
@@ -149,8 +149,8 @@ def _by_element(a: Value, b: Value, run: Callable[[Any, Any], Any]) -> pa.Array:
     for lists in (first, second):
         rows = pa.array(np.flatnonzero(np.repeat(live, lists.lengths)))
         items.append(lists.items.take(rows))
-    masks = [np.ones(len(item), np.uint8) if views.valid_of(item) is None else views.valid_of(item) for item in items]
-    made = views.to_array(run(*(views.values_of(item) for item in items)), pa.float64(), masks[0] & masks[1])
+    both = both_valid(views.valid_of(items[0]), views.valid_of(items[1]))
+    made = views.to_array(run(views.values_of(items[0]), views.values_of(items[1])), pa.float64(), both)
     offsets = np.concatenate(([0], np.cumsum(np.where(live, first.lengths, 0))))
     return list_array(offsets, made, valid)
 
