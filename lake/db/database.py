@@ -92,6 +92,13 @@ class Database:
         with self._starting:
             self.hold()
             self.lake.lead(address or "")
+            if address is not None:
+                self.lake.announce(address)
+
+    def is_inside(self, place: Path) -> bool:
+        """Whether a place on this machine's disk is in the lake's own folder."""
+        folder = _folder_of(self.config)
+        return folder is not None and place.resolve().is_relative_to(Path(folder).resolve())
 
     @property
     def leads(self) -> bool:
