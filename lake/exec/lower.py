@@ -91,8 +91,10 @@ class Lowering:
             case plan.Aggregate():
                 return self._aggregate(node, needed)
             case plan.Window(partition=partition, order=order, calls=calls, input=below):
-                flow = self.lower(below, needed | columns_of(partition, order, tuple(call for _, call in calls)))
                 kept_calls = tuple(pair for pair in calls if pair[0].id in needed)
+                if not kept_calls:
+                    return self.lower(below, needed)
+                flow = self.lower(below, needed | columns_of(partition, order, tuple(call for _, call in kept_calls)))
                 return _broken(flow, Window(_only(node.columns, needed), flow.columns, partition, order, kept_calls))
             case plan.Sort(keys=keys, input=below, limit=limit, offset=offset):
                 flow = self.lower(below, needed | columns_of(keys))
