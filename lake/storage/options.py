@@ -15,6 +15,8 @@ class StorageOptions:
     retain_secs        how long replaced files and tiered segments stay
     gc_secs            how long commits stay that a checkpoint covers
     changelog_secs     how long commits stay for feeds
+    keep_secs          how long rows that were deleted or replaced stay readable by AT
+    purge_rows         deleted rows past their time that are enough to write a file anew; so is a tenth of its rows
     orphan_secs        age at which a file that nothing names is removed
     codec              compression of data files: ``lz4``, ``zstd``, ``snappy``, ``none``
     backlog            rows that may wait for tiering before commits pause
@@ -34,6 +36,8 @@ class StorageOptions:
     retain_secs: float = 60.0
     gc_secs: float = 60.0
     changelog_secs: float = 0.0
+    keep_secs: float = 86_400.0
+    purge_rows: int = 100_000
     orphan_secs: float = 86_400.0
     codec: str = "lz4"
     backlog: int = 10_000_000

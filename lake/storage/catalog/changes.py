@@ -23,10 +23,12 @@ from lake.errors import (
     DuplicateColumn,
     DuplicateObject,
     InvalidTableDefinition,
+    SerializationFailure,
     UndefinedSchema,
     UndefinedTable,
 )
 from lake.storage.catalog import sketches
+from lake.storage.catalog.deletes import NONE, NOTHING, Positions, TableDeletes, decode_numbers, joined
 from lake.storage.catalog.maps import PersistentMap
 from lake.storage.catalog.model import (
     SYSTEM_COLUMNS,
@@ -123,12 +125,29 @@ class Tiered(msgspec.Struct, frozen=True, tag="tiered"):
     sketches: dict[int, bytes]
 
 
-class ReplaceFiles(msgspec.Struct, frozen=True, tag="replace files"):
-    """Files give way to others that hold the same rows, at the place of the first of them."""
+class DeleteRows(msgspec.Struct, frozen=True, tag="delete", omit_defaults=True):
+    """Versions of rows are gone: rows of files, by path, and rows of the tail, both counted from the first.
+
+    layout  the table's, when the places were found; the values are ``deletes.encode_numbers``
+    """
+
+    table: int
+    layout: int
+    files: dict[str, bytes] = {}
+    tail: bytes = b""
+
+
+class ReplaceFiles(msgspec.Struct, frozen=True, tag="replace files", omit_defaults=True):
+    """Files give way to others that hold the same rows in the same order, at the place of the first of them.
+
+    dropped  rows of removed files that were deleted at commit ``horizon`` and that the new files leave out
+    """
 
     table: int
     removed: tuple[str, ...]
     files: tuple[DataFile, ...]
+    dropped: dict[str, bytes] = {}
+    horizon: int = 0
 
 
 class SealFiles(msgspec.Struct, frozen=True, tag="seal files"):
@@ -168,7 +187,7 @@ class Forget(msgspec.Struct, frozen=True, tag="forget"):
 
 Change = (
     CreateSchema | DropSchema | CreateTable | AlterTable | DropTable | CreateView | DropView | AppendRows | AddFiles
-    | Tiered | ReplaceFiles | SealFiles | Truncate | Advance | Elected | Forget
+    | DeleteRows | Tiered | ReplaceFiles | SealFiles | Truncate | Advance | Elected | Forget
 )  # fmt: skip
 
 DEFINITIONS: Final = (CreateSchema, DropSchema, CreateTable, AlterTable, DropTable, CreateView, DropView)
@@ -268,7 +287,9 @@ class Draft:
         table = change.table
         _check_columns(table.name, table.columns)
         self._take_name(table.schema, table.name, table.id)
-        made = msgspec.structs.replace(table, created=self.time, tiered=self.number)
+        made = msgspec.structs.replace(
+            table, created=self.time, tiered=self.number, born=self.number, horizon=self.number
+        )
         self._fields["tables"] = self._fields["tables"].set(table.id, made)
         self._fields["next_id"] = max(self._fields["next_id"], table.id + 1)
 
@@ -279,7 +300,12 @@ class Draft:
             self._take_name(change.schema, change.name, table.id)
             self._fields["names"] = self._fields["names"].remove((table.schema, table.name))
         definition = {name: getattr(change, name) for name in change.__struct_fields__ if name != "table"}
-        self._put(msgspec.structs.replace(table, **definition))
+        kept = {column.stored for column in change.columns}
+        gone = tuple(column.stored for column in table.columns if column.stored not in kept)
+        for column in change.columns:
+            if column.stored in table.gone:
+                raise DuplicateColumn(f'column "{column.name}" takes the place of a dropped one')
+        self._put(msgspec.structs.replace(table, **definition, gone=(*table.gone, *gone)))
 
     def _drop_table(self, change: DropTable) -> None:
         table = self.table(change.table)
@@ -356,10 +382,44 @@ class Draft:
             )
         )
 
+    def _delete_rows(self, change: DeleteRows) -> None:
+        table = self.table(change.table)
+        if table.layout != change.layout:
+            raise SerializationFailure(f'rows of table "{table.name}" moved to other files meanwhile')
+        deletes = self.deletes(table.id)
+        for path, positions in change.files.items():
+            deletes = deletes.with_file(path, deletes.of(path).with_deleted(decode_numbers(positions), self.number))
+        if change.tail:
+            deletes = deletes.with_tail(deletes.tail.with_deleted(decode_numbers(change.tail), self.number))
+        self._set_deletes(table.id, deletes)
+
+    def deletes(self, id: int) -> TableDeletes:
+        """What is gone of a table."""
+        found: TableDeletes | None = self._fields["deletes"].get(id)
+        return found or NOTHING
+
+    def _set_deletes(self, id: int, deletes: TableDeletes) -> None:
+        known: PersistentMap[int, TableDeletes] = self._fields["deletes"]
+        self._fields["deletes"] = known.set(id, deletes) if deletes.rows else known.remove(id)
+
+    def _place_deletes(self, deletes: TableDeletes, files: Sequence[DataFile], found: Positions) -> TableDeletes:
+        """Gone rows of pieces whose rows are now, in their order, those of ``files``."""
+        start = 0
+        for file in files:
+            deletes = deletes.with_file(file.path, found.part(start, start + file.rows))
+            start += file.rows
+        return deletes
+
     def _tiered(self, change: Tiered) -> None:
         table = self.table(change.table)
         tail: Tail | None = self._fields["tails"].get(table.id)
         rest = tail_after(tail, change.upto)
+        deletes = self.deletes(table.id)
+        if deletes.tail.rows:
+            folded = sum(file.rows for file in change.files)
+            found = deletes.tail
+            deletes = deletes.with_tail(found.part(folded, 1 << 62))
+            self._set_deletes(table.id, self._place_deletes(deletes, change.files, found.part(0, folded)))
         if tail is not None:
             gone = {part.segment for part in tail.newest_first() if part.segment}
             gone -= {part.segment for part in rest.newest_first() if part.segment} if rest else set()
@@ -370,6 +430,7 @@ class Draft:
                 table,
                 files=(*table.files, *change.files),
                 tiered=change.upto,
+                layout=table.layout + 1,
                 sketches=_folded(table.sketches, change.sketches),
             )
         )
@@ -383,7 +444,29 @@ class Draft:
         if len(table.files) - len(before) - len(kept) != len(removed):
             raise UndefinedTable(f'files of table "{table.name}" to replace are gone')
         self._discard(change.removed)
-        self._put(msgspec.structs.replace(table, files=(*before, *change.files, *kept)))
+        self._move_deletes(table, change)
+        self._put(
+            msgspec.structs.replace(
+                table,
+                files=(*before, *change.files, *kept),
+                layout=table.layout + 1,
+                horizon=max(table.horizon, change.horizon),
+            )
+        )
+
+    def _move_deletes(self, table: Table, change: ReplaceFiles) -> None:
+        deletes = self.deletes(table.id)
+        if not deletes.files:
+            return
+        rows = {file.path: file.rows for file in table.files}
+        parts: list[Positions] = [NONE]
+        start = 0
+        for path in change.removed:
+            found, dropped = deletes.of(path), decode_numbers(change.dropped[path]) if path in change.dropped else NONE.at
+            parts.append(found.without(dropped).shifted(start))
+            start += rows[path] - len(dropped)
+            deletes = deletes.with_file(path, NONE)
+        self._set_deletes(table.id, self._place_deletes(deletes, change.files, joined(parts)))
 
     def _seal_files(self, change: SealFiles) -> None:
         table = self.table(change.table)
@@ -401,7 +484,14 @@ class Draft:
         self._throw_away(table)
         self._put(
             msgspec.structs.replace(
-                table, files=(), manifests=(), sketches={}, tiered=self.number, epoch=table.epoch + 1
+                table,
+                files=(),
+                manifests=(),
+                sketches={},
+                tiered=self.number,
+                epoch=table.epoch + 1,
+                layout=table.layout + 1,
+                horizon=self.number,
             )
         )
 
@@ -413,6 +503,7 @@ class Draft:
             self._set_tail(table.id, tail, None)
         self._discard([file.path for file in table.files])
         self._discard([manifest.path for manifest in table.manifests], sealed=True)
+        self._set_deletes(table.id, NOTHING)
 
     def _set_tail(self, id: int, before: Tail, after: Tail | None) -> None:
         tails: PersistentMap[int, Tail] = self._fields["tails"]
@@ -454,6 +545,7 @@ _APPLY: Final[dict[type, Callable[[Draft, Any], None]]] = {
     CreateView: Draft._create_view,
     DropView: Draft._drop_view,
     AddFiles: Draft._add_files,
+    DeleteRows: Draft._delete_rows,
     Tiered: Draft._tiered,
     ReplaceFiles: Draft._replace_files,
     SealFiles: Draft._seal_files,

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from lake.errors import UndefinedObject
-from lake.types import BIGINT, TIMESTAMPTZ, List, Type, parse_type_name
+from lake.types import BIGINT, TIMESTAMPTZ, List, Map, Struct, Type, parse_type_name
 
 PUBLIC: Final = "public"  # the schema of names without one
 FILES_MAX: Final = 128  # data files a table entry lists before older ones are sealed
@@ -128,6 +128,10 @@ class Table(msgspec.Struct, frozen=True, omit_defaults=True):
     epoch        counts the times that TRUNCATE emptied it
     written      rows ever written
     sketches     distinct-count sketch of files, by column id
+    layout       counts the times that rows moved to other files: a place of a row is good for one layout
+    born         the commit that made the table
+    horizon      the oldest commit at which the table can still be read: what was deleted before it may be gone
+    gone         stored names of dropped columns, which no other column may take
     """
 
     id: int
@@ -147,6 +151,10 @@ class Table(msgspec.Struct, frozen=True, omit_defaults=True):
     created: int = 0
     next_column: int = 0
     sketches: dict[int, bytes] = {}
+    layout: int = 0
+    born: int = 0
+    horizon: int = 0
+    gone: tuple[str, ...] = ()
 
     def column(self, name: str) -> Column | None:
         """The column that SQL calls ``name``, or None."""
@@ -169,7 +177,10 @@ class Table(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class View(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A stored query, as SQL text; ``columns`` renames its outputs where it is not empty."""
+    """A stored query, as SQL text; ``columns`` renames its outputs where it is not empty.
+
+    kind   ``view``, or ``external table``: a name for files
+    """
 
     id: int
     schema: str
@@ -178,6 +189,7 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True):
     query: str
     created: int = 0
     comment: str | None = None
+    kind: str = "view"
 
 
 class Schema(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -221,8 +233,38 @@ def parse_sql_type(text: str) -> Type:
     """
     if text.endswith("[]"):
         return List(parse_sql_type(text[:-2]))
+    if text.startswith("STRUCT(") and text.endswith(")"):
+        return Struct(tuple(_parse_field(part) for part in _split_fields(text[len("STRUCT(") : -1])))
+    if text.startswith("MAP(") and text.endswith(")"):
+        key, value = _split_fields(text[len("MAP(") : -1])
+        return Map(parse_sql_type(key), parse_sql_type(value))
     form = _TYPE_FORM.fullmatch(text.strip())
     if form is None:
         raise UndefinedObject(f'type "{text}" does not exist')
     numbers = tuple(int(part) for part in (form[2] or "").split(",") if part.strip())
     return parse_type_name(form[1], numbers)
+
+
+def _split_fields(text: str) -> list[str]:
+    """The parts between commas outside parentheses and quotes."""
+    parts, depth, start, quoted = [], 0, 0, False
+    for index, char in enumerate(text):
+        quoted ^= char == '"'
+        if quoted:
+            continue
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth == 0:
+            parts.append(text[start:index].strip())
+            start = index + 1
+    last = text[start:].strip()
+    return [*parts, last] if last else parts
+
+
+def _parse_field(text: str) -> tuple[str, Type]:
+    found = _FIELD_FORM.fullmatch(text)
+    assert found is not None, f"not a field: {text}"
+    name = found[1] if found[1] is not None else found[2].replace('""', '"')
+    return name, parse_sql_type(found[3])
+
+
+_FIELD_FORM: Final = re.compile(r'(?:(\w+)|"((?:[^"]|"")*)")\s+(.+)', re.DOTALL)

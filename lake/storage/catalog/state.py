@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from lake.errors import UndefinedTable
+from lake.storage.catalog.deletes import NOTHING, TableDeletes
 from lake.storage.catalog.maps import PersistentMap
 from lake.storage.catalog.model import PUBLIC, Garbage, Progress, Schema, Table, View
 from lake.storage.tail.tail import Tail
@@ -33,6 +34,7 @@ class State:
     next_row_id   of rows, over all tables
     names         schema and name to the id of a table or view
     tails         rows that are not in files, by table id; tables without such rows have no entry
+    deletes       rows of files and tails that are gone, by table id; tables without such rows have no entry
     garbage       by path
     times         (time, number), ascending, about one for each second that had a commit
     elections     (number, time) of leaders' first commits, newest last; see ``commits.checkpoint``
@@ -52,6 +54,7 @@ class State:
     names: PersistentMap[QualifiedName, int] = field(default_factory=PersistentMap)
     producers: PersistentMap[str, Progress] = field(default_factory=PersistentMap)
     tails: PersistentMap[int, Tail] = field(default_factory=PersistentMap)
+    deletes: PersistentMap[int, TableDeletes] = field(default_factory=PersistentMap)
     garbage: PersistentMap[str, Garbage] = field(default_factory=PersistentMap)
     times: tuple[tuple[int, int], ...] = ()
     elections: tuple[tuple[int, int], ...] = ()
@@ -122,7 +125,11 @@ class State:
 
     def rows(self, id: int) -> int:
         """Rows of a table."""
-        return self.table_by_id(id).file_rows + self.waiting_rows(id)
+        return self.table_by_id(id).file_rows + self.waiting_rows(id) - self.deletes_of(id).rows
+
+    def deletes_of(self, id: int) -> TableDeletes:
+        """What is gone of a table's files and tail."""
+        return self.deletes.get(id) or NOTHING
 
     def free_folder(self, name: str) -> str:
         """A folder below ``data/`` for a table called ``name`` that no table has: the name, or ``name__N``."""

@@ -17,6 +17,7 @@ import msgspec
 
 from lake.errors import DataCorrupted
 from lake.storage.catalog.changes import apply
+from lake.storage.catalog.deletes import Positions, TableDeletes, decode_numbers, encode_numbers
 from lake.storage.catalog.maps import PersistentMap
 from lake.storage.catalog.model import Garbage, Progress, Schema, Table, View
 from lake.storage.catalog.state import State
@@ -46,6 +47,11 @@ class _Part(msgspec.Struct, frozen=True, array_like=True):
     checksum: int
 
 
+class _Deleted(msgspec.Struct, frozen=True, array_like=True):
+    at: bytes
+    numbers: bytes
+
+
 class _Stored(msgspec.Struct, frozen=True):
     number: int
     time: int
@@ -62,6 +68,7 @@ class _Stored(msgspec.Struct, frozen=True):
     tails: dict[int, list[_Part]]
     times: tuple[tuple[int, int], ...]
     elections: tuple[tuple[int, int], ...]
+    deletes: dict[int, dict[str, _Deleted]] = {}  # by table id and path, which is empty for the tail
 
 
 _ENCODER: Final = msgspec.json.Encoder()
@@ -95,6 +102,7 @@ def encode_state(state: State, store: ObjectStore | None) -> bytes:
         tails=tails,
         times=state.times,
         elections=state.elections,
+        deletes={id: _stored_deletes(deletes) for id, deletes in state.deletes.items()},
     )
     return frame(MAGIC, _ENCODER.encode(stored), body)
 
@@ -135,6 +143,7 @@ def decode_state(data: bytes, name: str) -> State:
         names=PersistentMap(((item.schema, item.name), item.id) for item in named),
         producers=PersistentMap(stored.producers),
         tails=PersistentMap((id, tail) for id, tail in tails.items() if tail),
+        deletes=PersistentMap((id, _loaded_deletes(files)) for id, files in stored.deletes.items()),
         garbage=PersistentMap((item.path, item) for item in stored.garbage),
         times=stored.times,
         elections=stored.elections,
@@ -216,6 +225,23 @@ def remove_commits(store: ObjectStore, log: Log, state: State, *, now: int, keep
     gone = [number for number in gone if number <= checkpoints[-KEPT] and number not in fences]
     log.remove(gone)
     return len(gone)
+
+
+def _stored_deletes(deletes: TableDeletes) -> dict[str, _Deleted]:
+    named = {"": deletes.tail, **deletes.files}
+    return {
+        path: _Deleted(encode_numbers(found.at), encode_numbers(found.numbers))
+        for path, found in named.items()
+        if found.rows
+    }
+
+
+def _loaded_deletes(files: dict[str, _Deleted]) -> TableDeletes:
+    deletes = TableDeletes()
+    for path, stored in files.items():
+        found = Positions(decode_numbers(stored.at), decode_numbers(stored.numbers))
+        deletes = deletes.with_file(path, found) if path else deletes.with_tail(found)
+    return deletes
 
 
 def _stored_part(part: TailPart, body: list[bytes]) -> _Part:

@@ -374,6 +374,9 @@ class _Round:
 
     def _add_rows(self, rows: _Rows) -> None:
         if rows.segment is None:
+            waiting = self._inline.get(rows.table)
+            if waiting and waiting[-1].schema != rows.batch.schema:
+                self.settle()
             self._inline.setdefault(rows.table, []).append(rows.batch)
         else:
             self.settle()

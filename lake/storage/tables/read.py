@@ -1,7 +1,7 @@
 """Parquet files of the lake to batches, one row group at a time.
 
     Footers            parsed footers, bounded
-    read_group         a row group's columns, from hot memory or decoded, in physical types
+    read_group         a row group's columns, from hot memory or decoded, in physical types, without rows that are gone
     row_batches        whole arrays cut to batches of MORSEL_ROWS rows
 
 Text columns with few values are read as dictionary codes. Decimals come as scaled int64, a view of what was decoded. The
@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lake.errors import DataCorrupted
+from lake.storage.catalog.deletes import NONE, Numbers
 from lake.storage.catalog.model import CREATED_AT, ROW_ID, SYSTEM_COLUMNS, UPDATED_AT, VERSION, DataFile
 from lake.storage.objects.base import ObjectMissing, ObjectStore
 from lake.storage.tables.columns import from_stored
@@ -28,6 +29,10 @@ from lake.storage.tables.hot import HotColumns
 from lake.types import Type
 
 MORSEL_ROWS: Final = 65_536
+# Where a row is in one snapshot: which file and which row of it. A column that storage alone answers, for writers of
+# changes; ``TableSnapshot.deletes_at`` takes it back.
+PLACE: Final = "_place"
+PLACE_BITS: Final = 40
 FOOTER_BYTES_MAX: Final = 128 << 20  # of footers kept, as they are serialised
 
 
@@ -99,28 +104,77 @@ class Wanted:
     type: Type
 
 
-def read_group(reader: Reader, file: DataFile, group: int, columns: Sequence[Wanted]) -> list[pa.RecordBatch]:
-    """The columns of a row group as batches of at most MORSEL_ROWS rows.
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """Which rows of a row group are read.
+
+    place  of the group's first row
+    dead   rows of the group that are gone
+    upto   the newest version to read, or None for all
+    """
+
+    place: int = 0
+    dead: Numbers = field(default_factory=lambda: NONE.at)
+    upto: int | None = None
+
+
+ALL: Final = Visible()
+
+
+def read_group(
+    reader: Reader, file: DataFile, group: int, columns: Sequence[Wanted], visible: Visible = ALL
+) -> list[pa.RecordBatch]:
+    """The visible rows of a row group as batches of at most MORSEL_ROWS rows.
 
     XX001  the file is missing or damaged
     """
+    names = [column.name for column in columns]
+    rows = file.groups[group]
+    if visible.upto is None and not len(visible.dead):
+        found = _arrays(reader, file, group, columns, visible.place)
+        return row_batches([found[column.stored] for column in columns], names, rows)
+    wanted = list(columns)
+    if visible.upto is not None and all(column.stored != VERSION for column in columns):
+        wanted.append(Wanted(VERSION, VERSION, SYSTEM_COLUMNS[VERSION]))
+    found = _arrays(reader, file, group, wanted, visible.place)
+    kept = kept_rows(rows, visible.dead, found.get(VERSION), visible.upto)
+    return row_batches([found[column.stored].take(kept) for column in columns], names, len(kept))
+
+
+def kept_rows(rows: int, dead: Numbers, versions: pa.Array | None, upto: int | None) -> pa.Array:
+    """Which of ``rows`` rows are to be seen: not ``dead``, and of a version that is not newer than ``upto``."""
+    mask = np.ones(rows, np.bool_)
+    mask[dead] = False
+    if upto is not None:
+        assert versions is not None, "reading an older version takes the rows' versions"
+        mask &= versions.to_numpy(zero_copy_only=False) <= upto
+    return pa.array(np.flatnonzero(mask))
+
+
+def _arrays(
+    reader: Reader, file: DataFile, group: int, columns: Sequence[Wanted], place: int
+) -> dict[str, pa.Array]:
+    """Columns of a whole row group by their stored names."""
     rows = file.groups[group]
     found: dict[str, pa.Array] = {}
     missing: list[Wanted] = []
     for column in columns:
+        if column.stored == PLACE:
+            found[PLACE] = pa.array(np.arange(place, place + rows, dtype=np.int64))
+            continue
         if column.stored in SYSTEM_COLUMNS and not file.has_system:
             found[column.stored] = system_column(file, group, column.stored)
             continue
         kept = reader.hot.get((file.path, group, column.stored))
         if kept is not None:
-            found[column.stored] = kept
+            found[column.stored] = from_stored(kept, column.type)
         else:
             missing.append(column)
     if missing:
         for column, array in zip(missing, _decode(reader, file, group, missing)):
             found[column.stored] = array
             reader.hot.put((file.path, group, column.stored), array)
-    return row_batches([found[column.stored] for column in columns], [column.name for column in columns], rows)
+    return found
 
 
 def row_batches(arrays: Sequence[pa.Array], names: Sequence[str], rows: int) -> list[pa.RecordBatch]:

@@ -6,24 +6,42 @@
 
 It holds one frozen state and nothing else, so it costs nothing to take and later commits do not change it. While it
 lives, expiry leaves the files it names alone.
+
+Rows that are gone are left out. ``at(number)`` is the table as it was at an older commit: rows of later versions are left
+out too, and what was deleted after it is there again, as far back as the table's ``horizon``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
-from lake.errors import UndefinedColumn
+from lake.errors import InvalidParameter, SerializationFailure, UndefinedColumn, UndefinedTable
 from lake.rows import Part, Predicate
+from lake.storage.catalog.changes import DeleteRows
+from lake.storage.catalog.deletes import Numbers, TableDeletes, encode_numbers
 from lake.storage.catalog.manifests import Manifests
-from lake.storage.catalog.model import PUBLIC, SYSTEM_COLUMNS, Column, DataFile, Table
+from lake.storage.catalog.model import PUBLIC, ROW_ID, SYSTEM_COLUMNS, VERSION, Column, DataFile, Table
 from lake.storage.catalog.state import State
 from lake.storage.catalog.statistics import StatisticsCache, TableStatistics
 from lake.storage.tables.prune import keeps_file, keeps_group
-from lake.storage.tables.read import Reader, Wanted, read_group, row_batches
+from lake.storage.tables.columns import from_stored
+from lake.storage.tables.read import (
+    PLACE,
+    PLACE_BITS,
+    Reader,
+    Visible,
+    Wanted,
+    kept_rows,
+    read_group,
+    row_batches,
+)
 from lake.storage.tail.tail import Tail
+from lake.types import BIGINT
 
 
 class Snapshot:
@@ -53,29 +71,63 @@ class Snapshot:
 class TableSnapshot:
     """The rows of one table at one commit; a ``lake.rows.RowSource``.
 
-    tail  its rows that are not in files, or None
+    tail     its rows that are not in files, or None
+    deletes  which rows of files and tail are gone
+    upto     an older commit that is read, or None for the snapshot's
     """
 
-    def __init__(self, snapshot: Snapshot, table: Table) -> None:
+    def __init__(self, snapshot: Snapshot, table: Table, upto: int | None = None) -> None:
         self.snapshot = snapshot
         self.table = table
+        self.upto = upto
         self.tail: Tail | None = snapshot.state.tails.get(table.id)
+        self.deletes: TableDeletes = snapshot.state.deletes_of(table.id)
         self._columns: dict[str, Column] = {column.name: column for column in table.columns}
         self._statistics: TableStatistics | None = None
 
     @property
     def rows(self) -> int:
-        """Rows of the table."""
-        return self.table.file_rows + (self.tail.rows if self.tail else 0)
+        """Rows of the table; of an older commit, those that are stored."""
+        gone = self.deletes.rows if self.upto is None else 0
+        return self.table.file_rows + (self.tail.rows if self.tail else 0) - gone
+
+    def at(self, number: int) -> TableSnapshot:
+        """The table's rows at an older commit, under its columns of now.
+
+        22023  a commit that is to come, or of which deleted rows are no longer kept
+        42P01  the table was not there
+        """
+        if number > self.snapshot.state.number:
+            raise InvalidParameter(f"commit {number} is not there yet; the newest is {self.snapshot.state.number}")
+        if number < self.table.born:
+            raise UndefinedTable(f'table "{self.table.name}" did not exist at commit {number}')
+        if number < self.table.horizon:
+            raise InvalidParameter(
+                f'table "{self.table.name}" is no longer kept as it was at commit {number}',
+                hint=f"the oldest commit it can be read at is {self.table.horizon}",
+            )
+        return TableSnapshot(self.snapshot, self.table, number)
 
     def files(self, predicates: Sequence[Predicate] = ()) -> list[DataFile]:
         """The files that may hold rows for which all predicates are true, in order of arrival."""
-        found: list[DataFile] = []
+        return [file for _, file in self._numbered(predicates)]
+
+    def _numbered(self, predicates: Sequence[Predicate]) -> Iterator[tuple[int, DataFile]]:
+        """Files with their numbers among all files of the table, from 1."""
+        number = 1
         for manifest in self.table.manifests:
             if keeps_file(manifest, self._columns, predicates):
-                found += self.snapshot.manifests.files(manifest.path)
-        found += self.table.files
-        return [file for file in found if keeps_file(file, self._columns, predicates)]
+                for place, file in enumerate(self.snapshot.manifests.files(manifest.path), number):
+                    if self._keeps(file, predicates):
+                        yield place, file
+            number += manifest.files
+        for place, file in enumerate(self.table.files, number):
+            if self._keeps(file, predicates):
+                yield place, file
+
+    def _keeps(self, file: DataFile, predicates: Sequence[Predicate]) -> bool:
+        is_there = self.upto is None or file.version <= self.upto
+        return is_there and keeps_file(file, self._columns, predicates)
 
     def parts(self, columns: Sequence[str], predicates: Sequence[Predicate] = ()) -> list[Part]:
         """The pieces of the table, files in order of arrival and then the tail.
@@ -85,14 +137,63 @@ class TableSnapshot:
         42703  no such column
         """
         wanted = [self._wanted(name) for name in columns]
-        found = [
-            Part(rows, partial(self._read_group, file, group, wanted, tuple(predicates)))
-            for file in self.files(predicates)
-            for group, rows in enumerate(file.groups)
-        ]
+        found = []
+        for number, file in self._numbered(predicates):
+            gone = self.deletes.of(file.path)
+            upto = self.upto if self.upto is not None and file.version_high > self.upto else None
+            start = 0
+            for group, rows in enumerate(file.groups):
+                dead = gone.between(start, start + rows, self.upto)
+                visible = Visible((number << PLACE_BITS) + start, dead, upto)
+                start += rows
+                if len(dead) < rows:
+                    read = partial(self._read_group, file, group, wanted, tuple(predicates), visible)
+                    found.append(Part(rows - len(dead) if upto is None else None, read))
+        start = 0
         for chunk in self.tail_chunks():
-            found.append(Part(chunk.num_rows, partial(_read_chunk, chunk, wanted)))
+            rows = chunk.num_rows
+            dead = self.deletes.tail.between(start, start + rows, self.upto)
+            visible = Visible(start, dead, self.upto)
+            start += rows
+            if len(dead) < rows:
+                exact = rows - len(dead) if self.upto is None else None
+                found.append(Part(exact, partial(_read_chunk, chunk, wanted, visible)))
         return found
+
+    def deletes_at(self, places: Numbers) -> DeleteRows:
+        """The change that deletes the rows at ``places``, values of the column PLACE of this snapshot."""
+        ordered = np.sort(places)
+        numbers = ordered >> PLACE_BITS
+        rows = ordered & ((1 << PLACE_BITS) - 1)
+        wanted, starts = np.unique(numbers, return_index=True)
+        ends = [*starts[1:], len(ordered)]
+        found = {int(number): rows[start:end] for number, start, end in zip(wanted, starts, ends)}
+        tail = found.pop(0, None)
+        paths = {number: file.path for number, file in self._numbered(())} if found else {}
+        return DeleteRows(
+            self.table.id,
+            self.table.layout,
+            {paths[number]: encode_numbers(positions) for number, positions in found.items()},
+            b"" if tail is None else encode_numbers(tail),
+        )
+
+    def places_of(self, row_ids: Numbers, versions: Numbers) -> Numbers:
+        """Where these versions of rows are in this snapshot, in any order.
+
+        40001  one of them is gone
+        """
+        order = np.argsort(row_ids)
+        ids, wanted = row_ids[order], versions[order]
+        found = []
+        for part in self.parts((ROW_ID, VERSION, PLACE)):
+            for batch in part.read():
+                here, version, place = (column.to_numpy() for column in batch.columns)
+                at = np.minimum(np.searchsorted(ids, here), max(len(ids) - 1, 0))
+                found.append(place[(ids[at] == here) & (wanted[at] == version)])
+        places = np.concatenate(found) if found else np.empty(0, np.int64)
+        if len(places) != len(row_ids):
+            raise SerializationFailure("could not serialize access due to concurrent update")
+        return places
 
     def tail_chunks(self) -> tuple[pa.RecordBatch, ...]:
         """The tail as a few batches of stored names, system columns at the end."""
@@ -101,7 +202,8 @@ class TableSnapshot:
     def statistics(self) -> TableStatistics:
         """What the planner may know of the table."""
         if self._statistics is None:
-            self._statistics = self.snapshot.statistics.table(self.table, self.tail_chunks())
+            found = self.snapshot.statistics.table(self.table, self.tail_chunks())
+            self._statistics = replace(found, rows=float(self.rows)) if self.deletes.rows else found
         return self._statistics
 
     def _wanted(self, name: str) -> Wanted:
@@ -110,21 +212,37 @@ class TableSnapshot:
             return Wanted(name, column.stored, column.type)
         if name in SYSTEM_COLUMNS:
             return Wanted(name, name, SYSTEM_COLUMNS[name])
+        if name == PLACE:
+            return Wanted(name, name, BIGINT)
         raise UndefinedColumn(f'column "{name}" of table "{self.table.name}" does not exist')
 
     def _read_group(
-        self, file: DataFile, group: int, wanted: Sequence[Wanted], predicates: Sequence[Predicate]
+        self,
+        file: DataFile,
+        group: int,
+        wanted: Sequence[Wanted],
+        predicates: Sequence[Predicate],
+        visible: Visible,
     ) -> list[pa.RecordBatch]:
         reader = self.snapshot.reader
         if predicates and not keeps_group(reader.footer(file), group, file, self._columns, predicates):
             return []
-        return read_group(reader, file, group, wanted)
+        return read_group(reader, file, group, wanted, visible)
 
 
-def _read_chunk(chunk: pa.RecordBatch, wanted: Sequence[Wanted]) -> list[pa.RecordBatch]:
-    names = set(chunk.schema.names)
-    arrays = [
-        chunk.column(column.stored) if column.stored in names else pa.nulls(chunk.num_rows, column.type.physical)
-        for column in wanted
-    ]
-    return row_batches(arrays, [column.name for column in wanted], chunk.num_rows)
+def _read_chunk(chunk: pa.RecordBatch, wanted: Sequence[Wanted], visible: Visible) -> list[pa.RecordBatch]:
+    arrays = [chunk_column(chunk, column, visible.place) for column in wanted]
+    rows = chunk.num_rows
+    if visible.upto is not None or len(visible.dead):
+        kept = kept_rows(rows, visible.dead, chunk.column(VERSION), visible.upto)
+        arrays, rows = [array.take(kept) for array in arrays], len(kept)
+    return row_batches(arrays, [column.name for column in wanted], rows)
+
+
+def chunk_column(chunk: pa.RecordBatch, column: Wanted, place: int = 0) -> pa.Array:
+    """A column of rows of a tail in its type of now: rows from before it was added have NULL."""
+    if column.stored == PLACE:
+        return pa.array(np.arange(place, place + chunk.num_rows, dtype=np.int64))
+    if column.stored not in chunk.schema.names:
+        return pa.nulls(chunk.num_rows, column.type.physical)
+    return from_stored(chunk.column(column.stored), column.type)

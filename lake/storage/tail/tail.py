@@ -87,12 +87,10 @@ class TailPart:
             CREATED_AT: created,
             UPDATED_AT: created,
         }
-        arrays, names = list(batch.columns), list(batch.schema.names)
-        for name, values in system.items():
-            if name not in names:
-                arrays.append(values)
-                names.append(name)
-        return pa.RecordBatch.from_arrays(arrays, names=names)
+        given = dict(zip(batch.schema.names, batch.columns))
+        own = {name: values for name, values in given.items() if name not in system}
+        found = {**own, **{name: given.get(name, values) for name, values in system.items()}}
+        return pa.RecordBatch.from_arrays(list(found.values()), names=list(found))
 
     def after(self, number: int) -> TailPart | None:
         """The rows of commits after ``number``, or None if there are none."""

@@ -8,7 +8,7 @@ job names what it folded, and its commit is refused where the table was emptied 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -19,12 +19,13 @@ from lake.errors import SerializationFailure
 from lake.metrics import ROWS_TIERED
 from lake.storage.catalog.changes import Change, SealFiles, Tiered
 from lake.storage.catalog.manifests import seal
-from lake.storage.catalog.model import Table
+from lake.storage.catalog.model import SYSTEM_COLUMNS, Table
 from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Append, Flush
 from lake.storage.faults import crash_point
 from lake.storage.options import StorageOptions
-from lake.storage.tables.snapshot import Snapshot, TableSnapshot
+from lake.storage.tables.read import Wanted
+from lake.storage.tables.snapshot import Snapshot, TableSnapshot, chunk_column
 from lake.storage.tables.write import Target, Written, write_files
 
 
@@ -85,15 +86,13 @@ def seal_all(snapshot: Snapshot, clock: Clock) -> Flush | None:
     return Flush(prepare=record)
 
 
-def _whole_rows(source: TableSnapshot) -> list[pa.RecordBatch]:
-    """The tail with every column of the table: rows older than a column have NULL there."""
-    rows = []
+def _whole_rows(source: TableSnapshot) -> Iterator[pa.RecordBatch]:
+    """The tail in the table's columns of now; deleted rows too, which older commits still show."""
+    wanted = [Wanted(column.stored, column.stored, column.type) for column in source.table.columns]
+    wanted += [Wanted(name, name, type) for name, type in SYSTEM_COLUMNS.items()]
     for chunk in source.tail_chunks():
-        for column in source.table.columns:
-            if column.stored not in chunk.schema.names:
-                chunk = chunk.append_column(column.stored, pa.nulls(chunk.num_rows, column.type.physical))
-        rows.append(chunk)
-    return rows
+        arrays = [chunk_column(chunk, column) for column in wanted]
+        yield pa.RecordBatch.from_arrays(arrays, names=[column.stored for column in wanted])
 
 
 def _target(source: TableSnapshot, clock: Clock, options: StorageOptions) -> Target:
