@@ -1,7 +1,7 @@
 """The program: ``lake serve``, ``lake sql``, and the shell.
 
     lake serve ./demo                      serve a folder, made if it is not there
-    lake sql ./demo "SELECT 1"             one statement or script; -f FILE reads it from a file
+    lake sql ./demo "SELECT 1"             one statement or script; -f FILE, or standard input, has it else
     lake sql --url http://HOST:PORT "..."  the same on a node
     lake [LAKE]                            the shell
 
@@ -31,11 +31,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or (arguments[0] not in COMMANDS and arguments[0] not in ("-h", "--help", "--version")):
         arguments.insert(0, "shell")
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    # Words may stand before and after the options, which argparse takes as left over.
+    options, more = parser.parse_known_args(arguments)
+    wrong = [word for word in more if word.startswith("-") and word != "-"]
+    if wrong or (more and not hasattr(options, "words")):
+        parser.error(f"unrecognized arguments: {' '.join(wrong or more)}")
+    if more:
+        options.words += more
     try:
         return int(options.run(options))
     except LakeError as error:
-        return _fail(error)
+        print(f"error: {error} ({error.sqlstate})", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -110,14 +118,27 @@ def _sql(options: argparse.Namespace) -> int:
             return 2
         where = words.pop(0)
     if options.file is not None:
-        text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
+        try:
+            text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            print(f"lake sql cannot read {options.file}: {error}", file=sys.stderr)
+            return 2
     elif words:
         text = " ".join(words)
+    elif not sys.stdin.isatty():
+        text = sys.stdin.read()
     else:
         print("lake sql needs statements, or -f FILE", file=sys.stderr)
         return 2
     with _connect(where, is_url=options.url is not None, token=options.token) as db:
-        _write(db.sql(text, job=load().job), options.format)
+        try:
+            answer = db.sql(text, job=load().job)
+        except LakeError as error:
+            from lake.shell import explain_error
+
+            print(explain_error(error, text), file=sys.stderr)
+            return 1
+        _write(answer, options.format)
     return 0
 
 
@@ -158,6 +179,3 @@ def _write(answer: Answer, format: str) -> None:
     sys.stdout.buffer.flush()
 
 
-def _fail(error: LakeError) -> int:
-    print(f"error: {error} ({error.sqlstate})", file=sys.stderr)
-    return 1

@@ -202,6 +202,10 @@ class HttpConnection(Connection):
             except (OSError, http.client.HTTPException) as error:
                 self._http.close()
                 raise IoFailure(f"no answer from {self.url}: {error or type(error).__name__}") from None
+            except BaseException:
+                # An answer that was not read to its end would be taken for the next one's; closing also stops the statement.
+                self._http.close()
+                raise
         if response.status >= 400:
             raise _error(response, content)
         return content, response.headers

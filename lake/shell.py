@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from lake.client import Answer, Connection
-from lake.errors import LakeError, SyntaxFailure
+from lake.errors import LakeError
 from lake.sql import parser
 
 HISTORY_FILE: Final = "history"
 PROGRESS_AFTER_SECS: Final = 0.5
 ROWS_SHOWN_MAX: Final = 1_000
+COLUMNS_OF_TABLES: Final = "SELECT table_name, column_name FROM information_schema.columns ORDER BY table_name, ordinal_position"
 HELP: Final = """\
 .help              this text
 .tables            tables and views
@@ -47,23 +48,30 @@ class Shell:
         self.is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
         self.failed = False
 
-    def run_statement(self, text: str) -> None:
-        """Runs statements and prints the answer, or the error."""
+    def run_statements(self, text: str) -> None:
+        """Runs the statements of ``text`` one after another and prints each answer; an error ends them."""
+        for own in split_statements(text):
+            if not self.run_statement(own):
+                return
+
+    def run_statement(self, text: str) -> bool:
+        """Runs a statement and prints its answer, or the error; whether it went well."""
         started = time.monotonic()
         try:
             with _progress(self.is_terminal):
                 answer = self.db.sql(text)
         except LakeError as error:
             self.failed = True
-            print(f"error: {error} ({error.sqlstate})", file=sys.stderr)
-            return
+            print(explain_error(error, text), file=sys.stderr)
+            return False
         except KeyboardInterrupt:
             self.failed = True
             print("given up", file=sys.stderr)
-            return
+            return False
         self._show(answer)
         if self.timing and self.is_terminal:
             print(f"{(time.monotonic() - started) * 1_000:.1f} ms")
+        return True
 
     def run_dot(self, line: str) -> bool:
         """Runs a line of the shell's own; False when it says to leave."""
@@ -100,8 +108,10 @@ def run_shell(db: Connection, where: str) -> int:
         _run_script(shell, sys.stdin)
         return 1 if shell.failed else 0
     print(f"lake {where}    .help lists commands, control-D leaves")
-    session = _prompt_session(shell)
+    names = Names(db)
+    session = _prompt_session(shell, names)
     while True:
+        names.forget()
         try:
             text = session.prompt(f"{shell.name}> ").strip()
         except KeyboardInterrupt:
@@ -112,7 +122,7 @@ def run_shell(db: Connection, where: str) -> int:
             if not shell.run_dot(text):
                 return 0
         elif text:
-            shell.run_statement(text)
+            shell.run_statements(text)
 
 
 def _run_script(shell: Shell, lines: Iterable[str]) -> None:
@@ -125,23 +135,48 @@ def _run_script(shell: Shell, lines: Iterable[str]) -> None:
             continue
         waiting += line
         if is_complete(waiting):
-            shell.run_statement(waiting)
+            shell.run_statements(waiting)
             waiting = ""
     if waiting.strip():
-        shell.run_statement(waiting)
+        shell.run_statements(waiting)
+
+
+def split_statements(text: str) -> list[str]:
+    """The text of each statement; one that does not parse is left whole, for its error to be told."""
+    try:
+        spans = [stmt.span for stmt in parser.parse(text)]
+    except LakeError:
+        return [text]
+    return [text[span.start : span.end] for span in spans if span is not None] if all(spans) else [text]
+
+
+def explain_error(error: LakeError, text: str) -> str:
+    """An error as a person reads it: what, where in the statement, and what to do.
+
+    error: column "nme" does not exist (42703)
+    LINE 1: SELECT nme FROM people
+                   ^
+    hint: did you mean "name"?
+    """
+    lines = [f"error: {error.message} ({error.sqlstate})"]
+    if error.detail:
+        lines.append(error.detail)
+    elif error.position is not None and 0 < error.position <= len(text):
+        before = text[: error.position - 1]
+        number = before.count("\n") + 1
+        start = before.rfind("\n") + 1
+        head = f"LINE {number}: "
+        lines.append(head + text[start:].split("\n", 1)[0])
+        lines.append(" " * (len(head) + len(before) - start) + "^")
+    if error.hint:
+        lines.append(f"hint: {error.hint}")
+    return "\n".join(lines)
 
 
 def is_complete(text: str) -> bool:
-    """Whether ``text`` is whole statements: it ends with a semicolon that is not inside a string or a comment."""
-    if not text.rstrip().endswith(";"):
-        return False
-    try:
-        parser.parse(text)
-    except SyntaxFailure as error:
-        return "unterminated" not in error.message
-    except LakeError:
-        return True
-    return True
+    """Whether ``text`` is whole statements: it ends with a semicolon that is not inside a text, a name or a comment."""
+    bare = _QUOTED.sub(" ", text)
+    return bare.rstrip().endswith(";") and not any(mark in bare for mark in ("'", '"', "/*", "$$"))
 
 
 def _head(answer: Answer) -> str:
@@ -181,7 +216,7 @@ def _progress(is_terminal: bool) -> Iterator[None]:
 # --- the terminal ----------------------------------------------------------------------------------------------------
 
 
-def _prompt_session(shell: Shell) -> Any:
+def _prompt_session(shell: Shell, names: Names) -> Any:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
     from prompt_toolkit.filters import Condition
@@ -197,7 +232,7 @@ def _prompt_session(shell: Shell) -> Any:
     session: PromptSession[str] = PromptSession(
         history=FileHistory(str(folder / HISTORY_FILE)),
         auto_suggest=AutoSuggestFromHistory(),
-        completer=_completer(shell),
+        completer=_completer(names),
         complete_while_typing=False,
         lexer=PygmentsLexer(PostgresLexer),
         multiline=Condition(lambda: not _may_run(session.default_buffer.text)),
@@ -218,8 +253,8 @@ def _may_run(text: str) -> bool:
     return not stripped or stripped.startswith((".", "\\q")) or is_complete(text)
 
 
-def _completer(shell: Shell) -> Any:
-    """Completes keywords, functions, tables and columns; what exists is asked once for each prompt."""
+def _completer(names: Names) -> Any:
+    """Completes the word before the cursor: dot commands, or names and keywords."""
     from prompt_toolkit.completion import Completer, Completion
     from prompt_toolkit.document import Document
 
@@ -227,35 +262,63 @@ def _completer(shell: Shell) -> Any:
         """Candidates for the word before the cursor."""
 
         def get_completions(self, document: Document, complete_event: object) -> Iterator[Completion]:
-            word = document.get_word_before_cursor(pattern=_WORD)
-            if document.text.lstrip().startswith("."):
-                yield from (Completion(name, -len(document.text.lstrip())) for name in COMMANDS if name.startswith(word))
+            line = document.text_before_cursor.lstrip()
+            if line.startswith("."):
+                yield from (Completion(name, -len(line)) for name in COMMANDS if name.startswith(line))
                 return
-            for candidate in candidates(shell.db, word):
-                yield Completion(candidate, -len(word))
+            found = _WORD.search(document.text_before_cursor)
+            word = found.group() if found else ""
+            yield from (Completion(candidate, -len(word)) for candidate in names.candidates(word))
 
     return Words()
 
 
-def candidates(db: Connection, word: str) -> list[str]:
-    """Names and keywords that begin with ``word``, in its case: names of the lake first."""
-    lowered = word.lower()
-    if not lowered:
-        return []
-    names: set[str] = set()
-    with contextlib.suppress(LakeError):
-        answer = db.sql(
-            "SELECT table_name AS name FROM information_schema.tables "
-            "UNION SELECT column_name FROM information_schema.columns UNION SELECT name FROM lake.functions"
-        )
-        names = {row[0] for row in answer.rows()}
-    keywords = [key.upper() if not word.islower() else key for key in map(str.lower, parser.keywords())]
-    found = [name for name in sorted(names) if name.lower().startswith(lowered)]
-    return found + [key for key in sorted(keywords) if key.lower().startswith(lowered) and key.lower() not in names]
+class Names:
+    """What the lake has names for, asked once for each prompt and only if something is completed."""
+
+    def __init__(self, db: Connection) -> None:
+        self._db = db
+        self._functions: tuple[str, ...] | None = None
+        self._tables: dict[str, list[str]] | None = None
+
+    def forget(self) -> None:
+        """The next completion asks again what tables there are."""
+        self._tables = None
+
+    def candidates(self, word: str) -> list[str]:
+        """Names and keywords that begin with ``word``, in its case: tables and columns first; after a dot, columns."""
+        if not word:
+            return []
+        tables = self._load()
+        prefix, dot, part = word.rpartition(".")
+        if dot:
+            # What stands before the dot may be an alias: then any column may be meant.
+            columns = tables.get(prefix) or sorted({name for each in tables.values() for name in each})
+            return [f"{prefix}.{name}" for name in columns if name.lower().startswith(part.lower())]
+        lowered = word.lower()
+        names = {*tables, *(name for columns in tables.values() for name in columns)}
+        found = sorted(name for name in names if name.lower().startswith(lowered))
+        found += sorted(name for name in self._functions or () if name.startswith(lowered) and name not in names)
+        keywords = (key.lower() if word.islower() else key for key in sorted(parser.keywords()))
+        return found + [key for key in keywords if key.lower().startswith(lowered) and key.lower() not in found]
+
+    def _load(self) -> dict[str, list[str]]:
+        """Columns by table; nothing where the lake does not answer."""
+        if self._tables is None:
+            self._tables = {}
+            with contextlib.suppress(LakeError):
+                for table, column in self._db.sql(COLUMNS_OF_TABLES).rows():
+                    self._tables.setdefault(table, []).append(column)
+                if self._functions is None:
+                    self._functions = tuple(row[0] for row in self._db.sql("SELECT DISTINCT name FROM lake.functions").rows())
+        return self._tables
 
 
 def _tables(shell: Shell, rest: str) -> None:
-    shell.run_statement("SHOW TABLES")
+    shell.run_statement(
+        "SELECT table_schema, table_name, table_type FROM information_schema.tables "
+        "WHERE table_schema NOT IN ('information_schema', 'lake') ORDER BY ALL"
+    )
 
 
 def _schema(shell: Shell, rest: str) -> None:
@@ -300,3 +363,4 @@ COMMANDS: Final[dict[str, Callable[[Shell, str], None]]] = {
     ".format": _format,
 }
 _WORD: Final = re.compile(r"[\w.]+$")
+_QUOTED: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$", re.DOTALL)
