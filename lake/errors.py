@@ -95,6 +95,10 @@ class InvalidText(LakeError, sqlstate="22P02"):
     """A text that does not cast to its type, or a label an enum does not list; the message names it."""
 
 
+class BadCopyData(LakeError, sqlstate="22P04"):
+    """Rows of COPY that do not follow its format."""
+
+
 class NotNullViolation(LakeError, sqlstate="23502"):
     """NULL in a NOT NULL column."""
 
@@ -115,6 +119,10 @@ class InvalidAuthorization(LakeError, sqlstate="28000"):
     """No token or user, or a wrong one."""
 
 
+class InvalidPassword(LakeError, sqlstate="28P01"):
+    """A user that is not known, or a wrong password."""
+
+
 class DependentObjects(LakeError, sqlstate="2BP01"):
     """An object that others need."""
 
@@ -131,12 +139,28 @@ class UndefinedSchema(LakeError, sqlstate="3F000"):
     """No schema of that name."""
 
 
+class InvalidCursorName(LakeError, sqlstate="34000"):
+    """No cursor or portal of that name."""
+
+
 class SerializationFailure(LakeError, sqlstate="40001"):
     """Another writer changed what this one read."""
 
 
 class InsufficientPrivilege(LakeError, sqlstate="42501"):
     """The caller may not do this."""
+
+
+class NullNotAllowed(LakeError, sqlstate="22004"):
+    """A NULL where there must be a value."""
+
+
+class InvalidPreparedStatement(LakeError, sqlstate="26000"):
+    """No prepared statement of that name."""
+
+
+class DuplicatePreparedStatement(LakeError, sqlstate="42P05"):
+    """A prepared statement's name that is taken."""
 
 
 class SyntaxFailure(LakeError, sqlstate="42601"):
@@ -165,6 +189,10 @@ class DuplicateAlias(LakeError, sqlstate="42712"):
 
 class DuplicateObject(LakeError, sqlstate="42P07"):
     """A name that is taken."""
+
+
+class DuplicateCursor(LakeError, sqlstate="42P03"):
+    """A cursor or portal name that is taken."""
 
 
 class AmbiguousFunction(LakeError, sqlstate="42725"):

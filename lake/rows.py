@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.types import Decimal, List, Type
+from lake.types import Decimal, List, Map, Struct, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,8 @@ def answer_array(array: pa.Array, type: Type) -> pa.Array:
             array = array.take(_all(array))
         values = answer_array(array.values, type.of)
         return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null() if array.null_count else None)
+    if isinstance(type, Struct | Map):
+        return _nested(array, type, answer_array)
     return array.cast(wanted)
 
 
@@ -82,7 +84,28 @@ def physical_array(array: pa.Array, type: Type) -> pa.Array:
             flat = flat.take(_all(flat))
         values = physical_array(flat.values, type.of)
         return pa.ListArray.from_arrays(flat.offsets, values, mask=flat.is_null() if flat.null_count else None)
+    if isinstance(type, Struct | Map):
+        return _nested(array, type, physical_array)
     return array.cast(wanted)
+
+
+def _nested(array: pa.Array, type: Struct | Map, convert: Callable[[pa.Array, Type], pa.Array]) -> pa.Array:
+    """A struct or map with ``convert`` applied to what it holds; fields are told apart by their place."""
+    nulls = array.is_null() if array.null_count else None
+    if array.offset:
+        array = array.take(_all(array))
+    if isinstance(type, Struct):
+        parts = [convert(array.field(place), of) for place, (_, of) in enumerate(type.fields)]
+        fields = [pa.field(name, part.type) for (name, _), part in zip(type.fields, parts, strict=True)]
+        if not fields:
+            return array
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=nulls)
+    keys, items = convert(array.keys, type.key), convert(array.items, type.value)
+    offsets = array.offsets
+    if nulls is not None:
+        ends = pa.concat_arrays([pc.is_valid(array), pa.array([True])])
+        offsets = pc.if_else(ends, offsets, pa.scalar(None, offsets.type))
+    return pa.MapArray.from_arrays(offsets, keys, items)
 
 
 def _all(array: pa.Array) -> pa.Array:

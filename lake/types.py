@@ -213,6 +213,62 @@ class List(Type):
         return pa.list_(self.of.physical)
 
 
+@dataclass(frozen=True, slots=True)
+class Struct(Type):
+    """Values of several types under names."""
+
+    fields: tuple[tuple[str, Type], ...]
+
+    @property
+    def sql(self) -> str:
+        return f"STRUCT({', '.join(f'{_field_name(name)} {type.sql}' for name, type in self.fields)})"
+
+    @property
+    def arrow(self) -> pa.DataType:
+        return pa.struct([(name, type.arrow) for name, type in self.fields])
+
+    @property
+    def physical(self) -> pa.DataType:
+        return pa.struct([(name, type.physical) for name, type in self.fields])
+
+    def place(self, name: str) -> int | None:
+        """Which field has the name, in any case where none has it as it is; None where there is none."""
+        names = [item for item, _ in self.fields]
+        if name in names:
+            return names.index(name)
+        lowered = [item.lower() for item in names]
+        return lowered.index(name.lower()) if name.lower() in lowered else None
+
+
+@dataclass(frozen=True, slots=True)
+class Map(Type):
+    """Values found by their keys."""
+
+    key: Type
+    value: Type
+
+    @property
+    def sql(self) -> str:
+        return f"MAP({self.key.sql}, {self.value.sql})"
+
+    @property
+    def arrow(self) -> pa.DataType:
+        return pa.map_(self.key.arrow, self.value.arrow)
+
+    @property
+    def physical(self) -> pa.DataType:
+        return pa.map_(self.key.physical, self.value.physical)
+
+    @property
+    def entries(self) -> List:
+        """The list of key and value pairs that a map is underneath."""
+        return List(Struct((("key", self.key), ("value", self.value))))
+
+
+def _field_name(name: str) -> str:
+    return name if name.isidentifier() and name == name.lower() else '"' + name.replace('"', '""') + '"'
+
+
 TINYINT, SMALLINT, INT, BIGINT = Integer(8), Integer(16), Integer(32), Integer(64)
 REAL, DOUBLE = Float(32), Float(64)
 NULL, BOOLEAN, TEXT, JSON, BYTES = Null(), Boolean(), Text(), Json(), Bytes()
@@ -268,6 +324,13 @@ _BY_TYPE: Final = {row.type: row for row in TYPES}
 _BY_ARROW_NAME: Final = {row.arrow_name.lower(): row.type for row in TYPES}
 
 
+_UNSIGNED: Final[dict[str, Type]] = {
+    "tinyint unsigned": SMALLINT, "smallint unsigned": INT, "int unsigned": BIGINT, "integer unsigned": BIGINT,
+    "bigint unsigned": Decimal(20, 0), "uint8": SMALLINT, "uint16": INT, "uint32": BIGINT, "uint64": Decimal(20, 0),
+}  # fmt: skip
+"""Unsigned integers are kept in the next wider type."""
+
+
 def parse_type_name(name: str, arguments: tuple[int, ...] = ()) -> Type:
     """The type SQL calls ``name``, in any case.
 
@@ -275,6 +338,8 @@ def parse_type_name(name: str, arguments: tuple[int, ...] = ()) -> Type:
     42704  no such type
     """
     lowered = " ".join(name.lower().split())
+    if lowered in _UNSIGNED:
+        return _UNSIGNED[lowered]
     if lowered in DECIMAL_SPELLINGS:
         match arguments:
             case ():
@@ -318,6 +383,10 @@ def arrow_name(type: Type) -> str:
             return f"Decimal128({precision}, {scale})"
         case List(of):
             return f"List({arrow_name(of)})"
+        case Struct(fields):
+            return "Struct(" + ", ".join(f'"{name}": {arrow_name(of)}' for name, of in fields) + ")"
+        case Map(key, value):
+            return f'Map("entries": Struct("key": {arrow_name(key)}, "value": {arrow_name(value)}), unsorted)'
         case Null():
             return "Null"
         case _:
@@ -332,15 +401,58 @@ def parse_arrow_name(name: str) -> Type:
     lowered = name.strip().lower()
     if lowered in _BY_ARROW_NAME:
         return _BY_ARROW_NAME[lowered]
-    if lowered.startswith("list(") and lowered.endswith(")"):
-        return List(parse_arrow_name(name.strip()[5:-1]))
     if lowered.endswith("[]"):
         return List(parse_arrow_name(name.strip()[:-2]))
-    if lowered in ("utf8view", "largeutf8"):
-        return TEXT
-    head, _, rest = lowered.partition("(")
-    numbers = tuple(int(part) for part in rest.rstrip(")").split(",") if part.strip().isdigit())
-    return parse_type_name("decimal" if head == "decimal128" else head, numbers)
+    head, _, rest = name.strip().partition("(")
+    head = head.strip().lower()
+    arguments = _split_arguments(rest[:-1]) if rest.endswith(")") else []
+    found = _ARROW_OTHERS.get(head)
+    if found is not None:
+        return found
+    match head, arguments:
+        case ("list" | "largelist" | "listview" | "largelistview"), [of]:
+            return List(parse_arrow_name(_item_name(of)))
+        case "fixedsizelist", _ if arguments:
+            return List(parse_arrow_name(_item_name(arguments[-1] if " x " not in rest else rest[:-1].partition(" x ")[2])))
+        case "dictionary", [_, of]:
+            return parse_arrow_name(of)
+        case "timestamp", _:
+            return TIMESTAMPTZ if len(arguments) > 1 and arguments[1].lower() != "none" else TIMESTAMP
+        case "struct", _:
+            pairs = (argument.partition(":") for argument in arguments)
+            return Struct(tuple((key.strip().strip('"'), parse_arrow_name(_item_name(of))) for key, _, of in pairs))
+        case ("decimal32" | "decimal64" | "decimal128" | "decimal256"), _:
+            return parse_type_name("decimal", tuple(int(part) for part in arguments))
+    return parse_type_name(head, tuple(int(part) for part in arguments if part.isdigit()))
+
+
+_ARROW_OTHERS: Final[dict[str, Type]] = {
+    "utf8view": TEXT, "largeutf8": TEXT, "binaryview": BYTES, "largebinary": BYTES, "fixedsizebinary": BYTES,
+    "float16": REAL, "date64": DATE, "time32": TIME, "time64": TIME, "duration": INTERVAL, "interval": INTERVAL,
+}  # fmt: skip
+"""Arrow types beside the ones in TYPES, and what holds their values; numbers in parentheses say nothing here."""
+
+
+def _item_name(text: str) -> str:
+    """The type in ``field: Int64``, ``nullable Int64`` or ``non-null Int64``."""
+    text = text.strip()
+    if text.lower().startswith("field:"):
+        text = text[len("field:") :].strip()
+    for word in ("nullable ", "non-null "):
+        text = text.removeprefix(word)
+    return text.strip()
+
+
+def _split_arguments(text: str) -> list[str]:
+    """The parts between commas outside parentheses."""
+    parts, depth, start = [], 0, 0
+    for index, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth == 0:
+            parts.append(text[start:index].strip())
+            start = index + 1
+    last = text[start:].strip()
+    return [*parts, last] if last else parts
 
 
 def from_arrow(type: pa.DataType) -> Type:
@@ -352,6 +464,12 @@ def from_arrow(type: pa.DataType) -> Type:
         return from_arrow(type.value_type)
     if pa.types.is_list(type) or pa.types.is_large_list(type) or pa.types.is_fixed_size_list(type):
         return List(from_arrow(type.value_type))
+    if pa.types.is_map(type):
+        return Map(from_arrow(type.key_type), from_arrow(type.item_type))
+    if pa.types.is_struct(type):
+        return Struct(tuple((field.name, from_arrow(field.type)) for field in type))
+    if pa.types.is_duration(type):
+        return INTERVAL
     if pa.types.is_decimal(type):
         return Decimal(type.precision, type.scale)
     if pa.types.is_timestamp(type):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from lake import exec as engine
 from lake.db.repeats import Planned, is_repeatable, tables_of, with_tables
 from lake.db.result import Result
 from lake.db.settings import Setting, default_settings
-from lake.db.statements import STATEMENTS
+from lake.db.statements import STATEMENTS, Handler
 from lake.errors import FeatureNotSupported, SyntaxFailure
 from lake.exec.context import Cancellation, Context
 from lake.exec.evaluate import fold
@@ -52,6 +52,7 @@ class Run:
     job: str | None
     cancellation: Cancellation
     stale_ms: int | None = None
+    script: str = ""
 
     @property
     def database(self) -> Database:
@@ -133,6 +134,7 @@ class Session:
         self.database = database
         self.principal = principal
         self.settings: dict[str, Setting] = default_settings()
+        self.prepared: dict[str, Any] = {}
         self._lock = threading.Lock()
 
     def execute(
@@ -161,6 +163,13 @@ class Session:
                 step = job if job is None or len(statements) == 1 else f"{job}:{number}"
                 result = self._execute_one(stmt, text, literals, step, cancellation or Cancellation(), stale_ms)
         return result
+
+    def run_statement(
+        self, stmt: ast.Statement, text: str, parameters: Mapping[str, bound.Literal], cancellation: Cancellation
+    ) -> Result:
+        """Runs one parsed statement of ``text`` with bound parameters: what a door does with a prepared statement."""
+        with self._lock:
+            return self._execute_one(stmt, text, parameters, None, cancellation)
 
     def writes(self, text: str) -> bool:
         """Whether a statement of ``text`` needs more than the right to read.
@@ -207,14 +216,26 @@ class Session:
         cancellation: Cancellation,
         stale_ms: int | None = None,
     ) -> Result:
+        handler = self._handler(stmt)
+        own = text[stmt.span.start : stmt.span.end] if stmt.span else text
+        settings = self.statement_settings()
+        catalog = self.database.catalog(settings)
+        return handler.run(stmt, Run(self, catalog, settings, parameters, own, job, cancellation, stale_ms, script=text))
+
+    def run_inner(self, stmt: ast.Statement, text: str, values: Mapping[str, bound.Literal], outer: Run) -> Result:
+        """A statement that ``outer`` runs in its own place, with values for its parameters."""
+        return self._handler(stmt).run(stmt, replace(outer, parameters=values, text=text))
+
+    def _handler(self, stmt: ast.Statement) -> Handler:
+        """What runs ``stmt``, if the caller may run it.
+
+        0A000  no handler     42501  a role that may not
+        """
         handler = STATEMENTS.get(type(stmt))
         if handler is None:
             raise FeatureNotSupported(f"{type(stmt).__name__} statements are not supported yet")
         self.principal.require(handler.role)
-        own = text[stmt.span.start : stmt.span.end] if stmt.span else text
-        settings = self.statement_settings()
-        catalog = self.database.catalog(settings)
-        return handler.run(stmt, Run(self, catalog, settings, parameters, own, job, cancellation, stale_ms))
+        return handler
 
     def statement_settings(self) -> Settings:
         """The settings a statement that starts at this moment sees."""

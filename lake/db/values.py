@@ -12,8 +12,9 @@ import orjson
 import pyarrow as pa
 
 from lake.exec.cast import cast
+from lake.exec.constants import map_entries
 from lake.rows import physical_array
-from lake.types import BOOLEAN, TEXT, Bytes, Decimal, Float, Integer, Json, List, Null, Text, Type
+from lake.types import BOOLEAN, TEXT, Bytes, Decimal, Float, Integer, Json, List, Map, Null, Struct, Text, Type
 
 SAFE_INTEGER: Final = 1 << 53  # beyond it a JSON reader that keeps numbers as doubles loses digits
 
@@ -53,6 +54,10 @@ def json_values(column: pa.Array | pa.ChunkedArray, type: Type, *, exact: bool =
             return [None if value is None else value.hex() for value in column.to_pylist()]
         case List(of):
             return _lists(column, of, exact)
+        case Struct(fields):
+            return _structs(column, fields, exact)
+        case Map():
+            return _maps(column, type, exact)
         case _ if type == BOOLEAN:
             return column.to_pylist()
         case _:
@@ -69,6 +74,28 @@ def _lists(column: pa.Array | pa.ChunkedArray, of: Type, exact: bool) -> list[An
             lists.append(None if length is None else values[start : start + length])
             start += length or 0
     return lists
+
+
+def _structs(column: pa.Array | pa.ChunkedArray, fields: tuple[tuple[str, Type], ...], exact: bool) -> list[Any]:
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    rows: list[Any] = []
+    for chunk in chunks:
+        parts = [json_values(part, of, exact=exact) for part, (_, of) in zip(chunk.flatten(), fields, strict=True)]
+        names = [name for name, _ in fields]
+        values = zip(*parts, strict=True) if parts else (() for _ in range(len(chunk)))
+        valid = chunk.is_valid().to_pylist()
+        rows += [dict(zip(names, row, strict=True)) if there else None for row, there in zip(values, valid, strict=True)]
+    return rows
+
+
+def _maps(column: pa.Array | pa.ChunkedArray, type: Map, exact: bool) -> list[Any]:
+    """Objects; keys that are no text are written as text."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    rows: list[Any] = []
+    for chunk in chunks:
+        for entries in _lists(map_entries(physical_array(chunk, type)), type.entries.of, exact):
+            rows.append(None if entries is None else {str(pair["key"]): pair["value"] for pair in entries})
+    return rows
 
 
 def _texts(array: pa.Array, type: Type) -> pa.Array:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from lake.errors import DatatypeMismatch, DatetimeOverflow, NumericOutOfRange
 from lake.exec import decimals
 from lake.exec.cast_text import from_text, split_list, to_text
-from lake.exec.constants import as_array, list_array, list_parts
+from lake.exec.constants import as_array, list_array, list_parts, map_array, map_entries, struct_array
 from lake.exec.decimals import Scaled, Value
 from lake.exec.kernels import views
 from lake.exec.kernels.decimals import from_doubles
@@ -37,7 +37,9 @@ from lake.types import (
     Interval,
     Json,
     List,
+    Map,
     Null,
+    Struct,
     Text,
     Time,
     Timestamp,
@@ -77,6 +79,11 @@ def cast(
             return _list_from_text(value, of, is_try=is_try, settings=settings)
         case ((Text() | Json()), _):
             return from_text(value, target, is_try=is_try, zone=zone)
+        case (Struct(), Struct()):
+            return _cast_fields(value, source, target, is_try=is_try, settings=settings)
+        case (Map(), Map()):
+            entries = cast(map_entries(value), source.entries, target.entries, is_try=is_try, settings=settings)
+            return map_array(entries, target)
         case (List(), List()):
             return _cast_items(value, source, target, is_try=is_try, settings=settings)
         case (Integer() | Float() | Decimal() | Boolean(), Integer() | Float() | Decimal() | Boolean()):
@@ -121,6 +128,7 @@ def _to_integer(value: pa.Array, source: Type, bits: int, *, is_try: bool) -> pa
         assert whole is not None
         whole = decimals.round_down(whole, source.scale, half_up=False)
         bad = None
+        assert not isinstance(whole.values, int)
         if whole.is_wide:
             large = [not low <= number <= high for number in whole.integers()]
             bad, whole = np.array(large, np.bool_), Scaled(np.ascontiguousarray(whole.values[:, 0]))
@@ -323,6 +331,22 @@ def _cast_items(
     if isinstance(target.of, Decimal):
         items = decimals.widen(items, target.of)
     return list_array(offsets, items, valid)
+
+
+def _cast_fields(
+    value: pa.Array, source: Struct, target: Struct, *, is_try: bool, settings: Settings | None
+) -> pa.Array:
+    """Fields by their names where the two share one, else by their places; a field that is not there is NULL."""
+    parts = value.flatten()
+    by_name = any(source.place(name) is not None for name, _ in target.fields)
+    made = []
+    for index, (name, of) in enumerate(target.fields):
+        place = source.place(name) if by_name else index
+        if place is None or place >= len(parts):
+            made.append(pa.nulls(len(value), of.physical))
+        else:
+            made.append(cast(parts[place], source.fields[place][1], of, is_try=is_try, settings=settings))
+    return struct_array(made, target, None if not value.null_count else np.asarray(value.is_valid()))
 
 
 def _list_from_text(value: pa.Array, of: Type, *, is_try: bool, settings: Settings | None) -> pa.Array:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from lake.errors import DatatypeMismatch, InvalidText, LakeError
 from lake.exec import decimals
-from lake.exec.constants import list_array, list_parts, to_array
+from lake.exec.constants import list_array, list_parts, map_entries, to_array
 from lake.exec.kernels import views
 from lake.sql import literals
 from lake.types import (
@@ -31,6 +31,9 @@ from lake.types import (
     Interval,
     Json,
     List,
+    Map,
+    Null,
+    Struct,
     Text,
     Time,
     Timestamp,
@@ -185,6 +188,8 @@ def to_text(value: pa.Array, source: Type, *, for_json: bool = False, is_try: bo
     if for_json and not isinstance(source, Integer | Boolean | Decimal):
         return _to_json(value, source)
     match source:
+        case Null():
+            return pa.nulls(len(value), pa.string())
         case Integer() | Boolean() | Date():
             return value.cast(pa.string())
         case Text() | Json():
@@ -203,6 +208,10 @@ def to_text(value: pa.Array, source: Type, *, for_json: bool = False, is_try: bo
             return _bytes_text(value, is_try=is_try)
         case List(of):
             return list_text(value, of)
+        case Struct(fields):
+            return struct_text(value, fields)
+        case Map():
+            return map_text(value, source)
         case _:
             raise DatatypeMismatch(f"cannot cast type {source} to VARCHAR")
 
@@ -348,16 +357,42 @@ def list_text(value: pa.Array, of: Type) -> pa.Array:
     return pc.binary_join_element_wise("[", joined, "]", "")
 
 
+def struct_text(value: pa.Array, fields: tuple[tuple[str, Type], ...]) -> pa.Array:
+    """``{a: 1, b: NULL}``, the fields as their own casts write them."""
+    parts: list[Any] = ["{"]
+    for place, (part, (name, of)) in enumerate(zip(value.flatten(), fields, strict=True)):
+        parts += [f"{', ' if place else ''}{name}: ", pc.fill_null(to_text(part, of), "NULL")]
+    if not fields:
+        return pa.array(["{}" if there else None for there in value.is_valid().to_pylist()], pa.string())
+    text = pc.binary_join_element_wise(*parts, "}", "")
+    return pc.if_else(value.is_valid(), text, pa.scalar(None, pa.string())) if value.null_count else text
+
+
+def map_text(value: pa.Array, type: Map) -> pa.Array:
+    """``{a: 1, b: NULL}``, keys and values as their own casts write them."""
+    offsets, pairs, valid = list_parts(map_entries(value))
+    keys, items = pairs.flatten() if len(pairs) else (pa.nulls(0), pa.nulls(0))
+    if not len(pairs):
+        texts = pa.array([], pa.string())
+    else:
+        shown = pc.fill_null(to_text(items, type.value), "NULL")
+        texts = pc.binary_join_element_wise(to_text(keys, type.key), shown, ": ")
+    joined = pc.binary_join(list_array(offsets, texts, valid), ", ")
+    return pc.binary_join_element_wise("{", joined, "}", "")
+
+
 def _to_json(value: pa.Array, source: Type) -> pa.Array:
     """Each value as JSON text; floats that JSON lacks are null."""
     if isinstance(source, Text):
         return _each(value, lambda item: orjson.dumps(item).decode())
-    if isinstance(source, Float | List):
+    if isinstance(source, Float | List | Struct | Map):
         return _each(value, lambda item: orjson.dumps(_json_value(item)).decode())
     return _to_json(to_text(value, source), Text())
 
 
 def _json_value(item: Any) -> Any:
+    if isinstance(item, dict):
+        return {key: _json_value(part) for key, part in item.items()}
     if isinstance(item, list):
         return [_json_value(part) for part in item]
     return item if item is None or isinstance(item, bool | int | float | str) else str(item)

@@ -17,7 +17,7 @@ from lake.exec import decimals
 from lake.exec.constants import as_array, physical_values
 from lake.exec.decimals import Value
 from lake.exec.kernels import views
-from lake.types import Decimal, Float, Interval, List, Type
+from lake.types import Decimal, Float, Interval, List, Map, Struct, Type
 
 _ARROW: Final[dict[str, Callable[..., Any]]] = {
     "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
@@ -40,19 +40,19 @@ def compare(op: str, left: Value, right: Value, type: Type) -> Value:
             return _compare_decimals(op, left, right, type)
         case Interval():
             return _compare_intervals(op, left, right)
-        case List():
+        case List() | Struct() | Map():
             return _compare_lists(op, left, right, type)
         case _:
-            return _ARROW[op](left, right)  # type: ignore[no-any-return]
+            return _ARROW[op](left, right)
 
 
 def _distinct(op: str, left: Value, right: Value, type: Type) -> Value:
     equal = compare("=", left, right, type)
     if op == "is distinct":
         neither = pc.and_(pc.is_null(left), pc.is_null(right))
-        return pc.invert(pc.or_(pc.fill_null(equal, False), neither))  # type: ignore[no-any-return]
+        return pc.invert(pc.or_(pc.fill_null(equal, False), neither))
     both = pc.and_(pc.is_null(left), pc.is_null(right))
-    return pc.or_(pc.fill_null(equal, False), both)  # type: ignore[no-any-return]
+    return pc.or_(pc.fill_null(equal, False), both)
 
 
 def _compare_floats(op: str, left: Value, right: Value) -> Value:
@@ -65,7 +65,7 @@ def _compare_floats(op: str, left: Value, right: Value) -> Value:
     of_nans = _ARROW[op](pc.cast(one, pa.int8()), pc.cast(two, pa.int8()))
     # A side that is never NaN says nothing of its NULLs; the plain answer does.
     decided = pc.and_(pc.or_(one, two), pc.is_valid(plain))
-    return pc.if_else(decided, of_nans, plain)  # type: ignore[no-any-return]
+    return pc.if_else(decided, of_nans, plain)
 
 
 def _nans(value: Value) -> Value | None:
@@ -75,13 +75,13 @@ def _nans(value: Value) -> Value | None:
         return pa.scalar(True) if number is not None and number != number else None
     if not np.isnan(views.values_of(value)).any():
         return None
-    return pc.is_nan(value)  # type: ignore[no-any-return]
+    return pc.is_nan(value)
 
 
 def _compare_decimals(op: str, left: Value, right: Value, type: Decimal) -> Value:
     if left.type != right.type:
         left, right = decimals.widen(left, type), decimals.widen(right, type)
-    return _ARROW[op](left, right)  # type: ignore[no-any-return]
+    return _ARROW[op](left, right)
 
 
 def interval_length(value: Value) -> Value:
@@ -102,7 +102,7 @@ def _compare_intervals(op: str, left: Value, right: Value) -> Value:
     one, two = interval_length(left), interval_length(right)
     if one.type != two.type:
         one, two = decimals.widen(one, Decimal(38, 0)), decimals.widen(two, Decimal(38, 0))
-    return _ARROW[op](one, two)  # type: ignore[no-any-return]
+    return _ARROW[op](one, two)
 
 
 def _compare_lists(op: str, left: Value, right: Value, type: List) -> Value:

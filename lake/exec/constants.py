@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from lake.exec import decimals
 from lake.exec.kernels import views
-from lake.types import Date, Decimal, Interval, List, Time, Timestamp, Type
+from lake.types import Date, Decimal, Interval, List, Map, Struct, Time, Timestamp, Type
 
 
 def to_scalar(value: object, type: Type) -> pa.Scalar:
@@ -21,7 +21,7 @@ def to_scalar(value: object, type: Type) -> pa.Scalar:
     if isinstance(type, Decimal):
         assert isinstance(value, int)
         return decimals.scalar(value, type)
-    if isinstance(type, List):
+    if isinstance(type, List | Struct | Map):
         assert isinstance(value, tuple)
         return to_array([value], type)[0]
     return pa.scalar(value, type.physical)
@@ -38,6 +38,14 @@ def to_array(values: list[object], type: Type) -> pa.Array:
         offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int32))).astype(np.int32)
         valid = np.array([value is not None for value in values], np.uint8)
         return list_array(offsets, to_array(items, type.of), None if valid.all() else valid)
+    if isinstance(type, Struct):
+        parts = [
+            to_array([None if value is None else value[place] for value in values], of)  # type: ignore[index]
+            for place, (_, of) in enumerate(type.fields)
+        ]
+        return struct_array(parts, type, np.array([value is not None for value in values], np.bool_))
+    if isinstance(type, Map):
+        return map_array(to_array(values, type.entries), type)
     return pa.array(values, type.physical)
 
 
@@ -46,6 +54,33 @@ def list_array(offsets: Any, items: pa.Array, valid: Any = None) -> pa.Array:
     bitmap = None if valid is None else views.pack_bits(valid)
     body = pa.py_buffer(np.ascontiguousarray(offsets, np.int32))
     return pa.Array.from_buffers(pa.list_(items.type), len(offsets) - 1, [bitmap, body], children=[items])
+
+
+def struct_array(parts: list[pa.Array], type: Struct, valid: Any = None) -> pa.Array:
+    """A struct column of its fields' columns; ``valid`` is bool[rows], None where no row is NULL."""
+    parts = [decimals.widen(part, of) if isinstance(of, Decimal) else part for part, (_, of) in zip(parts, type.fields)]
+    fields = [pa.field(name, part.type) for (name, _), part in zip(type.fields, parts)]
+    mask = None if valid is None or valid.all() else pa.array(~valid)
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
+
+
+def map_array(entries: pa.Array, type: Map) -> pa.Array:
+    """A map column of lists of key and value pairs."""
+    offsets, pairs, valid = list_parts(entries)
+    bounds = pa.array(offsets, pa.int32())
+    if valid is not None:
+        bounds = pa.array([*(o if v else None for o, v in zip(offsets.tolist(), valid.tolist())), int(offsets[-1])], pa.int32())
+    return pa.MapArray.from_arrays(bounds, pairs.field(0), pairs.field(1))
+
+
+def map_entries(value: pa.Array) -> pa.Array:
+    """The lists of key and value pairs of a map column."""
+    keys, items = value.keys, value.items
+    pairs = pa.StructArray.from_arrays([keys, items], names=["key", "value"])
+    offsets = value.offsets.to_numpy()
+    first = int(offsets[0]) if offsets.size else 0
+    pairs = pairs.slice(first, int(offsets[-1]) - first if offsets.size else 0)
+    return list_array((offsets - first).astype(np.int32), pairs, views.valid_of(value))
 
 
 def list_parts(value: pa.Array) -> tuple[Any, pa.Array, Any]:
@@ -68,6 +103,10 @@ def to_python(value: pa.Scalar, type: Type) -> Any:
             return tuple(value.as_py())
         case List(of):
             return tuple(to_python(item, of) for item in value.values)
+        case Struct(fields):
+            return tuple(to_python(value[place], of) for place, (_, of) in enumerate(fields))
+        case Map():
+            return to_python(map_entries(pa.array([value.as_py()], type.physical))[0], type.entries)
         case _:
             return value.as_py()
 
@@ -92,6 +131,13 @@ def physical_values(array: pa.Array, type: Type) -> list[Any]:
                 tuple(items[start:end]) if there else None
                 for start, end, there in zip(offsets, offsets[1:], valid)
             ]
+        case Struct(fields):
+            parts = [physical_values(part, of) for part, (_, of) in zip(array.flatten(), fields)]
+            there = array.is_valid().to_pylist()
+            rows = zip(*parts) if parts else (() for _ in there)
+            return [row if known else None for row, known in zip(rows, there)]
+        case Map():
+            return physical_values(map_entries(array), type.entries)
         case _:
             return array.to_pylist()  # type: ignore[no-any-return]
 

@@ -61,6 +61,11 @@ def type_text(type_name: ast.TypeName) -> str:
         name, suffix = name.removesuffix(_ZONE_SUFFIX), _ZONE_SUFFIX
     if not _PLAIN_TYPE.match(name):
         name = quote_name(name)
+    if type_name.fields:
+        inner = ", ".join(f"{quote_name(key, is_label=True)} {type_text(of)}" for key, of in type_name.fields)
+        if name == "map":
+            inner = ", ".join(type_text(of) for _, of in type_name.fields)
+        return f"{name}({inner}){'[]' * type_name.dimensions}"
     arguments = f"({', '.join(map(str, type_name.arguments))})" if type_name.arguments else ""
     return f"{name}{arguments}{suffix}{'[]' * type_name.dimensions}"
 

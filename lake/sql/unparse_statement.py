@@ -18,6 +18,11 @@ def unparse_statement(statement: ast.Statement) -> str:
             return _create_table(statement)
         case ast.CreateView(name, columns, query, _, if_taken):
             return f"{_create(if_taken, 'VIEW')}{name_text(name)}{_columns(columns)} AS {unparse(query)}"
+        case ast.CreateExternal(name, columns, format, location, partitions, options, if_taken):
+            listed = f" ({', '.join(map(_column, columns))})" if columns else ""
+            place = f" LOCATION {quote_text(location)}" if location is not None else ""
+            head = _create(if_taken, "EXTERNAL TABLE") + name_text(name) + listed
+            return head + _file_clauses(format, partitions, options) + place
         case ast.CreateSchema(name, if_taken):
             return f"{_create(if_taken, 'SCHEMA')}{quote_name(name)}"
         case ast.Drop(kind, names, if_exists, cascade):
@@ -54,11 +59,38 @@ def _of_session(statement: ast.Statement) -> str:
             return f"SET {_setting(name)} = {unparse(value)}"
         case ast.Checkpoint():
             return "CHECKPOINT"
+        case ast.Prepare(name, types, prepared):
+            listed = f" ({', '.join(map(type_text, types))})" if types else ""
+            return f"PREPARE {quote_name(name)}{listed} AS {unparse_statement(prepared)}"
+        case ast.Execute(name, arguments):
+            values = f" ({', '.join(map(unparse, arguments))})" if arguments else ""
+            return f"EXECUTE {quote_name(name)}{values}"
+        case ast.Deallocate(name):
+            return f"DEALLOCATE {'ALL' if name is None else quote_name(name)}"
+        case ast.Copy(source, target, format, partitions, options):
+            text = name_text(source) if isinstance(source, ast.Name) else f"({unparse(source)})"
+            return f"COPY {text} TO {quote_text(target)}{_file_clauses(format, partitions, options)}"
         case ast.Analyze(table):
             return f"ANALYZE {name_text(table)}" if table else "ANALYZE"
         case ast.Transaction(kind):
             return kind.upper()
     raise AssertionError(f"{type(statement).__name__} has no text")
+
+
+def _file_clauses(format: str | None, partitions: tuple[str, ...], options: tuple[ast.Option, ...]) -> str:
+    text = f" STORED AS {format.upper()}" if format is not None else ""
+    if partitions:
+        text += f" PARTITIONED BY{_columns(partitions)}"
+    if options:
+        pairs = (f"{quote_text(option.name)} {_file_option(option.value)}" for option in options)
+        text += f" OPTIONS ({', '.join(pairs)})"
+    return text
+
+
+def _file_option(value: object) -> str:
+    if isinstance(value, bool):
+        return quote_text(str(value).lower())
+    return str(value) if isinstance(value, int | float) else quote_text(str(value))
 
 
 def _insert(insert: ast.Insert) -> str:

@@ -280,7 +280,8 @@ def _drop_one(stmt: ast.Drop, name: ast.Name, state: State, database: str, notic
             raise UndefinedTable(f'{stmt.kind} "{shown}" does not exist', hint=state.hint(last, schema))
         notices.append(f'{stmt.kind} "{shown}" does not exist, skipping')
         return []
-    if not isinstance(found, KINDS[stmt.kind]):
+    is_external = isinstance(found, View) and found.kind != "view"
+    if not isinstance(found, KINDS[stmt.kind]) and not (is_external and stmt.kind == "table"):
         other = "view" if stmt.kind == "table" else "table"
         raise WrongObjectType(f'"{shown}" is not a {stmt.kind}', hint=f"use DROP {other.upper()} to remove a {other}")
     return [DropTable(found.id) if isinstance(found, Table) else DropView(found.id)]

@@ -25,6 +25,7 @@ class TypeName(Node):
     name: str
     arguments: tuple[int, ...] = ()
     dimensions: int = 0
+    fields: tuple[tuple[str, TypeName], ...] = ()
 
 
 # --- literals --------------------------------------------------------------------------------------------------------
@@ -34,7 +35,7 @@ class TypeName(Node):
 class Literal(Expr):
     """NULL, true, a whole number, a number with a point (exact), one with an exponent (float), text or bytes."""
 
-    value: None | bool | int | PyDecimal | float | str | bytes
+    value: bool | int | PyDecimal | float | str | bytes | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lake.sql.ast.base import Name
 from lake.sql.ast.dml import Statement
-from lake.sql.ast.expr import Expr
+from lake.sql.ast.expr import Expr, TypeName
 from lake.sql.ast.query import Query
 
 
@@ -76,6 +76,30 @@ class SetSetting(Statement):
 
     name: str
     value: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare(Statement):
+    """``PREPARE name (types) AS statement``."""
+
+    name: str
+    types: tuple[TypeName, ...]
+    statement: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Execute(Statement):
+    """``EXECUTE name (arguments)``."""
+
+    name: str
+    arguments: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Deallocate(Statement):
+    """``DEALLOCATE name``; None for all."""
+
+    name: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,30 @@ class CreateTable(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class CreateExternal(Statement):
+    """``CREATE EXTERNAL TABLE t (columns) STORED AS format LOCATION 'place' OPTIONS (..)``."""
+
+    name: Name
+    columns: tuple[ColumnDefinition, ...] = ()
+    format: str | None = None
+    location: str | None = None
+    partitions: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+    if_taken: IfTaken = IfTaken.FAIL
+
+
+@dataclass(frozen=True, slots=True)
+class Copy(Statement):
+    """``COPY t | (query) TO 'place' STORED AS format PARTITIONED BY (columns) OPTIONS (..)``."""
+
+    source: Name | Query
+    target: str
+    format: str | None = None
+    partitions: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CreateView(Statement):
     """``CREATE VIEW v (columns) AS query``; ``query_text`` is what the catalog keeps."""
 

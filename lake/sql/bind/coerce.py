@@ -31,6 +31,7 @@ from lake.sql.bound import (
     MakeList,
     Not,
     Or,
+    Unknown,
     children,
 )
 from lake.sql.decimals import arithmetic_type, common_numeric
@@ -55,7 +56,9 @@ from lake.types import (
     Interval,
     Json,
     List,
+    Map,
     Null,
+    Struct,
     Text,
     Time,
     Timestamp,
@@ -117,7 +120,29 @@ def common_type(left: Type, right: Type) -> Type | None:
     if isinstance(left, List) and isinstance(right, List):
         inner = common_type(left.of, right.of)
         return None if inner is None else List(inner)
+    if isinstance(left, Struct) and isinstance(right, Struct):
+        return _common_struct(left, right)
+    if isinstance(left, Map) and isinstance(right, Map):
+        key, value = common_type(left.key, right.key), common_type(left.value, right.value)
+        return None if key is None or value is None else Map(key, value)
     return None
+
+
+def _common_struct(left: Struct, right: Struct) -> Struct | None:
+    """Fields matched by name where both have the same names, else by place; None where there is no such type."""
+    if len(left.fields) != len(right.fields):
+        return None
+    places = [right.place(name) for name, _ in left.fields]
+    if None in places or len(set(places)) < len(places):
+        places = list(range(len(left.fields)))
+    fields = []
+    for (name, type), place in zip(left.fields, places, strict=True):
+        assert place is not None
+        found = common_type(type, right.fields[place][1])
+        if found is None:
+            return None
+        fields.append((name, found))
+    return Struct(tuple(fields))
 
 
 def compared_type(left: Expr, right: Expr) -> Type | None:
@@ -183,6 +208,8 @@ def cast(expr: Expr, type: Type, *, is_try: bool = False, time_zone: str = "UTC"
     if expr.type == type:
         return expr
     if isinstance(expr, Literal):
+        if isinstance(expr, Unknown):
+            expr.seen.append(type)
         found = cast_literal(expr, type, time_zone)
         if found is not None:
             return found

@@ -12,9 +12,11 @@ from typing import Final
 
 from lake.errors import (
     DatatypeMismatch,
+    DuplicateColumn,
     FeatureNotSupported,
     SyntaxFailure,
     UndefinedFunction,
+    UndefinedObject,
     UndefinedParameter,
 )
 from lake.sql import ast, bound, literals
@@ -37,7 +39,9 @@ from lake.types import (
     Interval,
     Json,
     List,
+    Map,
     Null,
+    Struct,
     Type,
     parse_arrow_name,
     parse_type_name,
@@ -55,8 +59,10 @@ def bind_type(name: ast.TypeName) -> Type:
 
     42704  no such type
     """
-    if name.name.lower() in DECIMAL_SPELLINGS and not name.arguments:
-        found: Type = DECIMAL_DEFAULT
+    if name.fields:
+        found: Type = _nested_type(name)
+    elif name.name.lower() in DECIMAL_SPELLINGS and not name.arguments:
+        found = DECIMAL_DEFAULT
     elif "(" in name.name:
         found = parse_arrow_name(name.name)
     else:
@@ -64,6 +70,19 @@ def bind_type(name: ast.TypeName) -> Type:
     for _ in range(name.dimensions):
         found = List(found)
     return found
+
+
+def _nested_type(name: ast.TypeName) -> Type:
+    """``STRUCT(a INT)`` or ``MAP(VARCHAR, INT)``; 42704 for another name with fields."""
+    fields = tuple((key, bind_type(of)) for key, of in name.fields)
+    match name.name.lower():
+        case "map":
+            return Map(fields[0][1], fields[1][1])
+        case "struct" | "row":
+            if len({key for key, _ in fields}) < len(fields):
+                raise DuplicateColumn("a struct has two fields of one name")
+            return Struct(fields)
+    raise UndefinedObject(f'type "{name.name}" takes no fields')
 
 
 # --- literals and names ----------------------------------------------------------------------------------------------
@@ -121,8 +140,15 @@ def bind_list(expr: ast.ListLiteral, env: Env) -> Expr:
 
 @binds(ast.StructLiteral)
 def bind_struct(expr: ast.StructLiteral, env: Env) -> Expr:
-    """0A000: there is no struct type."""
-    raise FeatureNotSupported("struct values are not supported", position=env.position(expr))
+    """``{a: 1, b: 'x'}``: a call of named_struct."""
+    pairs = [part for name, value in expr.fields for part in (Literal(TEXT, name), env.bind(value))]
+    return call_function("named_struct", pairs, env, expr)
+
+
+@binds(ast.Row)
+def bind_row(expr: ast.Row, env: Env) -> Expr:
+    """``(1, 'a')`` as a value: a struct with fields c0, c1."""
+    return call_function("struct", [env.bind(item) for item in expr.items], env, expr)
 
 
 @binds(ast.Column)
@@ -144,7 +170,31 @@ def bind_column(expr: ast.Column, env: Env) -> Expr:
         return found
     if single is not None and single in KEYWORD_FUNCTIONS and single in FUNCTIONS:
         return call_function(single, (), env, expr)
+    if single is None:
+        found_field = _field_of_column(name, env, expr)
+        if found_field is not None:
+            return found_field
     raise missing_column(env.scope, name, position, (*env.aliases, *env.locals))
+
+
+def _field_of_column(name: ast.Name, env: Env, expr: ast.Column) -> Expr | None:
+    """``t.s.a`` where ``s`` is a struct: the longest front part that names a column, and fields of it."""
+    for count in range(len(name.parts) - 1, 0, -1):
+        front = ast.Name(name.parts[:count])
+        single = front.parts[0] if count == 1 else None
+        if single is not None and single in env.locals:
+            made: Expr | None = env.locals[single]
+        else:
+            made = find_column(env.scope, front, env.position(expr))
+        if made is not None and isinstance(made.type, Struct | Map):
+            return _fields_of(made, name.parts[count:], env, expr)
+    return None
+
+
+def _fields_of(operand: Expr, names: Sequence[str], env: Env, node: ast.Node) -> Expr:
+    for name in names:
+        operand = call_function("get_field", (operand, Literal(TEXT, name)), env, node)
+    return operand
 
 
 @binds(ast.Star)
@@ -386,6 +436,8 @@ def bind_subscript(expr: ast.Subscript, env: Env) -> Expr:
     operand, index = env.bind(expr.operand), env.bind(expr.index)
     if isinstance(operand.type, Json):
         return call_operator("->", operand, index, env, expr)
+    if isinstance(operand.type, Struct | Map):
+        return call_function("get_field", (operand, index), env, expr)
     return call_function("array_element", (operand, index), env, expr)
 
 
@@ -399,11 +451,6 @@ def bind_slice(expr: ast.Slice, env: Env) -> Expr:
 
 # --- rows ------------------------------------------------------------------------------------------------------------
 
-
-@binds(ast.Row)
-def bind_row(expr: ast.Row, env: Env) -> Expr:
-    """0A000: a row stands only in comparisons, IN and OVERLAPS."""
-    raise FeatureNotSupported("row values outside comparisons are not supported", position=env.position(expr))
 
 
 def _row_pairs(left: ast.Row, right: ast.Row, env: Env) -> list[tuple[Expr, Expr]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lake.errors import SyntaxFailure
 from lake.sql import ast
 from lake.sql.lexer import point_at
@@ -30,6 +32,21 @@ class BaseBuild:
     def _failure(self, message: str) -> SyntaxFailure:
         """42601 at the rule at hand, for what the grammar cannot say."""
         return SyntaxFailure(message, detail=point_at(self.text, self.start), position=self.start + 1)
+
+    def _clauses(self, clauses: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+        """The clauses together.
+
+        42601  one is written twice
+        """
+        made: dict[str, Any] = {}
+        for key, value in (pair for clause in clauses for pair in clause.items()):
+            if key == "options":
+                made["options"] = (*made.get("options", ()), *value)
+            elif key in made:
+                raise self._failure(f"{key} is written twice")
+            else:
+                made[key] = value
+        return made
 
     def nothing(self) -> None:
         """An optional part that is not there."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from typing import Any
+
 from lake.sql import ast
 from lake.sql.build.base import BaseBuild
 
@@ -24,6 +27,57 @@ class DmlBuild(BaseBuild):
     def default(self) -> ast.Expr:
         """``DEFAULT`` in VALUES."""
         return ast.Default()
+
+    # --- COPY ---
+
+    def copy(self, source: ast.Name | ast.Query, target: str, *clauses: dict[str, Any]) -> ast.Statement:
+        """``COPY t TO 'a.csv' STORED AS CSV``."""
+        return ast.Copy(source, target, **self._clauses(clauses))
+
+    def copy_clause(self, clause: dict[str, Any]) -> dict[str, Any]:
+        """A clause of COPY."""
+        return clause
+
+    def stored_as(self, word: str) -> dict[str, Any]:
+        """``STORED AS CSV``."""
+        return {"format": word.lower()}
+
+    def copy_partitions(self, columns: tuple[str, ...]) -> dict[str, Any]:
+        """``PARTITIONED BY (a, b)``."""
+        return {"partitions": columns}
+
+    def external_options(self, *options: ast.Option) -> dict[str, Any]:
+        """``OPTIONS ('a' 'b')``."""
+        return {"options": options}
+
+    def copy_options(self, *options: ast.Option | None) -> dict[str, Any]:
+        """``(FORMAT csv, HEADER)``."""
+        made: dict[str, Any] = {}
+        rest: list[ast.Option] = []
+        for option in options:
+            if option is None:
+                continue
+            if option.name == "format":
+                made["format"] = str(option.value).lower()
+            elif option.name == "partition_by":
+                made["partitions"] = option.value if isinstance(option.value, tuple) else (str(option.value),)
+            else:
+                rest.append(option)
+        return {**made, "options": tuple(rest)}
+
+    def external_option(self, name: str, value: Any) -> ast.Option:
+        """``'format.delimiter' ';'``; names are one whatever their case."""
+        if isinstance(value, Decimal):
+            value = float(value)
+        return ast.Option(name.lower(), {"true": True, "false": False}.get(str(value).lower(), value))
+
+    def names_option(self, name: str, names: tuple[str, ...]) -> ast.Option:
+        """``PARTITION_BY (a, b)``."""
+        return ast.Option(name.lower(), names)
+
+    def flag_option(self, name: str) -> ast.Option:
+        """``HEADER``."""
+        return ast.Option(name.lower(), True)
 
     def truncate(self, *parts: ast.Name) -> ast.Statement:
         """``TRUNCATE TABLE t``."""

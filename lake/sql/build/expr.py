@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 from lake.errors import FeatureNotSupported
@@ -236,7 +237,7 @@ class ExprBuild(BaseBuild):
 
     def list_type(self, element: ast.TypeName, length: int | None = None) -> ast.TypeName:
         """``t[]``; a length says nothing."""
-        return ast.TypeName(element.name, element.arguments, element.dimensions + 1)
+        return replace(element, dimensions=element.dimensions + 1, span=None)
 
     def plain_type(self, name: ast.Name | ast.TypeName, arguments: tuple[int, ...] = ()) -> ast.TypeName:
         """``DECIMAL(15, 2)``."""
@@ -249,6 +250,30 @@ class ExprBuild(BaseBuild):
     def varying_type(self, words: str, arguments: tuple[int, ...] = ()) -> ast.TypeName:
         """``CHARACTER VARYING(10)``."""
         return ast.TypeName(_WORD_TYPES[words], arguments)
+
+    def unsigned_type(self, name: ast.Name, arguments: tuple[int, ...] = ()) -> ast.TypeName:
+        """``INT UNSIGNED``."""
+        return ast.TypeName(f"{name} unsigned")
+
+    def struct_type(self, name: ast.Name, fields: tuple[tuple[str, ast.TypeName], ...]) -> ast.TypeName:
+        """``STRUCT(a INT, b VARCHAR)``."""
+        return ast.TypeName(str(name), fields=fields)
+
+    def angled_struct_type(self, fields: tuple[tuple[str, ast.TypeName], ...]) -> ast.TypeName:
+        """``STRUCT<a INT, b VARCHAR>``."""
+        return ast.TypeName("struct", fields=fields)
+
+    def map_type(self, key: ast.TypeName, value: ast.TypeName) -> ast.TypeName:
+        """``MAP(VARCHAR, INT)``."""
+        return ast.TypeName("map", fields=(("key", key), ("value", value)))
+
+    def type_fields(self, *fields: tuple[str, ast.TypeName]) -> tuple[tuple[str, ast.TypeName], ...]:
+        """``a INT, b VARCHAR``."""
+        return fields
+
+    def type_field(self, name: str, type_name: ast.TypeName) -> tuple[str, ast.TypeName]:
+        """``a INT``."""
+        return name, type_name
 
     def type_arguments(self, *arguments: int) -> tuple[int, ...]:
         """``15, 2``."""

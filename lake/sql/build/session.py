@@ -88,6 +88,26 @@ class SessionBuild(BaseBuild):
         """``SET search_path = a, b``."""
         return ast.Row(values)
 
+    def prepare(self, name: str, types: tuple[ast.TypeName, ...] | None, statement: ast.Statement) -> ast.Statement:
+        """``PREPARE a (INT) AS SELECT $1``."""
+        return ast.Prepare(name, types or (), statement)
+
+    def type_list(self, *types: ast.TypeName) -> tuple[ast.TypeName, ...]:
+        """``INT, VARCHAR``."""
+        return types
+
+    def execute(self, name: str, arguments: tuple[ast.Expr, ...] = ()) -> ast.Statement:
+        """``EXECUTE a (1, 'b')``."""
+        return ast.Execute(name, arguments)
+
+    def deallocate(self, *parts: str) -> ast.Statement:
+        """``DEALLOCATE a``."""
+        return ast.Deallocate(parts[-1])
+
+    def deallocate_all(self, *parts: str) -> ast.Statement:
+        """``DEALLOCATE ALL``."""
+        return ast.Deallocate(None)
+
     def checkpoint(self) -> ast.Statement:
         """``CHECKPOINT``."""
         return ast.Checkpoint()

@@ -160,6 +160,54 @@ class TableBuild(BaseBuild):
         """``-1``."""
         return -value
 
+    # --- external tables ---
+
+    def create_external(self, or_replace: Any, words: str, if_not_exists: Any, name: ast.Name, *parts: Any) -> ast.Statement:
+        """``CREATE EXTERNAL TABLE t (a INT) STORED AS CSV LOCATION 'a.csv'``."""
+        elements, *clauses = parts
+        columns = tuple(element for element in elements or () if isinstance(element, ast.ColumnDefinition))
+        given = self._clauses(tuple(clauses))
+        typed = given.pop("typed", ())
+        return ast.CreateExternal(name, columns + typed, if_taken=self._if_taken(or_replace, if_not_exists), **given)
+
+    def element_list(self, *elements: ast.Node) -> tuple[ast.Node, ...]:
+        """``(a INT, CHECK (a > 0))``."""
+        return elements
+
+    def external_clause(self, clause: dict[str, Any]) -> dict[str, Any]:
+        """A clause of CREATE EXTERNAL TABLE."""
+        return clause
+
+    def location(self, place: str) -> dict[str, Any]:
+        """``LOCATION 'a.csv'``."""
+        return {"location": place}
+
+    def partitioned_by(self, *partitions: Any) -> dict[str, Any]:
+        """``PARTITIONED BY (a, b INT)``."""
+        typed = tuple(item for item in partitions if isinstance(item, ast.ColumnDefinition))
+        names = tuple(item.name if isinstance(item, ast.ColumnDefinition) else item for item in partitions)
+        return {"partitions": names, "typed": typed}
+
+    def typed_partition(self, name: str, type_name: ast.TypeName) -> ast.ColumnDefinition:
+        """``b INT``."""
+        return ast.ColumnDefinition(name, type_name)
+
+    def with_order(self, *keys: ast.SortItem) -> dict[str, Any]:
+        """``WITH ORDER (a)``: a promise that nothing here relies on."""
+        return {"options": ()}
+
+    def header_row(self) -> dict[str, Any]:
+        """``WITH HEADER ROW``."""
+        return {"options": (ast.Option("format.has_header", True),)}
+
+    def delimiter(self, sign: str) -> dict[str, Any]:
+        """``DELIMITER ';'``."""
+        return {"options": (ast.Option("format.delimiter", sign),)}
+
+    def compression(self, word: str) -> dict[str, Any]:
+        """``COMPRESSION TYPE GZIP``."""
+        return {"options": (ast.Option("format.compression", word),)}
+
     # --- views, schemas, DROP ---
 
     def create_view(self, *parts: Any) -> ast.Statement:

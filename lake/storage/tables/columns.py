@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lake.types import Decimal, Interval, List, Type
+from lake.types import Decimal, Interval, List, Map, Struct, Type
 
 _INTERVAL_STORED = pa.binary(16)
 
@@ -25,6 +25,10 @@ def stored_type(type: Type) -> pa.DataType:
             return _INTERVAL_STORED
         case List(of):
             return pa.list_(stored_type(of))
+        case Struct(fields):
+            return pa.struct([(name, stored_type(of)) for name, of in fields])
+        case Map(key, value):
+            return pa.map_(stored_type(key), stored_type(value))
         case _:
             return type.arrow
 

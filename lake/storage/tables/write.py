@@ -35,7 +35,7 @@ from lake.storage.catalog.model import (
 )
 from lake.storage.objects.base import ObjectStore, ObjectWriter
 from lake.storage.tables.columns import stored_type, to_stored
-from lake.types import Interval, List, Text, Type
+from lake.types import Interval, List, Map, Struct, Text, Type
 
 GROUP_ROWS: Final = 131_072
 FILE_ROWS: Final = 8 * GROUP_ROWS
@@ -234,7 +234,7 @@ def _dictionary_columns(batches: list[pa.RecordBatch], fields: list[tuple[str, T
     """Stored names of the columns whose first rows have few distinct values."""
     found = []
     for stored, type in fields:
-        if isinstance(type, List | Interval) or stored == ROW_ID:
+        if isinstance(type, List | Struct | Map | Interval) or stored == ROW_ID:
             continue
         if stored in (VERSION, CREATED_AT, UPDATED_AT):
             found.append(stored)
