@@ -6,8 +6,9 @@
     r3 = column discount   r5 = r2 * r4     r6 = r5 > r1
 
 A list needs no recursion, whatever the depth of the expression, and an expression that several outputs use is one step.
-Steps run eagerly over all rows. Where that raises, the batch is run once more with care: a branch of CASE, a later argument
-of coalesce and a later operand of AND or OR see only the rows that come to them, so ``CASE WHEN x <> 0 THEN y / x END`` holds.
+Steps run eagerly over all rows. Where that raises, the batch is run once more with care (``careful``): a branch of CASE, a
+later argument of coalesce and a later operand of AND or OR see only the rows that come to them, so that
+``CASE WHEN x <> 0 THEN y / x END`` holds.
 
 A strict function of one text column held as a dictionary runs on the dictionary's entries alone.
 """
@@ -63,7 +64,7 @@ SHRINK_BELOW: Final = 0.25
 
 @dataclass(slots=True)
 class Step:
-    """One operation: ``run(batch, *values of inputs)`` gives the value of register ``output``; ``done`` are last used here."""
+    """One operation: ``run(batch, *inputs)`` gives register ``output``; the registers ``done`` are used no more."""
 
     run: Run
     inputs: tuple[int, ...]
@@ -78,7 +79,12 @@ class Program:
     """
 
     def __init__(
-        self, exprs: Sequence[bound.Expr], context: Context | None = None, *, narrow: bool = False, careful: bool = False
+        self,
+        exprs: Sequence[bound.Expr],
+        context: Context | None = None,
+        *,
+        narrow: bool = False,
+        careful: bool = False,
     ) -> None:
         keep_freed_memory()
         self._exprs = tuple(exprs)
@@ -179,7 +185,9 @@ def evaluate(expr: bound.Expr, batch: pa.RecordBatch, context: Context | None = 
     return _programs((expr,), context, Program).run(batch)[0]
 
 
-def evaluate_all(exprs: tuple[bound.Expr, ...], batch: pa.RecordBatch, context: Context | None = None) -> list[pa.Array]:
+def evaluate_all(
+    exprs: tuple[bound.Expr, ...], batch: pa.RecordBatch, context: Context | None = None
+) -> list[pa.Array]:
     """The values of several expressions; what they have in common is computed once."""
     return _programs(exprs, context, Program).run(batch)  # type: ignore[no-any-return]
 
@@ -393,8 +401,11 @@ class _Builder:
             return id(expr), careful_coalesce(expr, self._part), False
         run = RunCall(expr, settings_of(self.context), self._body)
         if run.lambdas:
-            return id(expr), run, function.volatility == "immutable" and all(
-                not lambda_.captured and lambda_.is_pure for lambda_ in run.lambdas.values()
+            return (
+                id(expr),
+                run,
+                function.volatility == "immutable"
+                and all(not lambda_.captured and lambda_.is_pure for lambda_ in run.lambdas.values()),
             )
         is_pure = function.volatility != "volatile" and bool(expr.arguments)
         if not inputs and function.volatility == "stable":

@@ -328,5 +328,3 @@ def _decimals(run: Callable[[Scaled, Scaled], Scaled], a: Value, b: Value, call:
 
 def _scale(type: Type) -> int:
     return type.scale if isinstance(type, Decimal) else 0
-
-

@@ -108,7 +108,9 @@ def encode(value: Value, form: Value) -> pa.Array:
     def run(column: pa.Array, form: str) -> pa.Array:
         write = _ENCODE.get(form.lower())
         if write is None:
-            raise InvalidParameter(f'unrecognized encoding: "{form}"', hint="hex, base64, base64pad and escape are known.")
+            raise InvalidParameter(
+                f'unrecognized encoding: "{form}"', hint="hex, base64, base64pad and escape are known."
+            )
         return map_distinct(lambda item: write(_bytes_of(item)), pa.string(), column)
 
     return with_constants(run, pa.string(), value, form)
@@ -322,5 +324,3 @@ def get_bit(value: Value, place: Value) -> pa.Array:
         return map_distinct(bit, pa.int32(), column)
 
     return with_constants(run, pa.int32(), value, place)
-
-

@@ -67,7 +67,9 @@ def list_type(types: tuple[Type, ...]) -> Type:
     return List(types[0])
 
 
-@aggregate("array_agg(value ANY) -> ANY[]", group=GROUP, returns=list_type, keeps_order=True, aliases=("list", "collect_list"))
+@aggregate(
+    "array_agg(value ANY) -> ANY[]", group=GROUP, returns=list_type, keeps_order=True, aliases=("list", "collect_list")
+)
 def array_agg(call: CallInfo, constants: Constants) -> Accumulator:
     """All values as a list, NULLs too; NULL of no rows.
 
@@ -229,7 +231,9 @@ def min_by(call: CallInfo, constants: Constants) -> Accumulator:
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
 
-@aggregate("json_group_array(value ANY) -> JSON", group="json", origin="duckdb", keeps_order=True, aliases=("json_agg",))
+@aggregate(
+    "json_group_array(value ANY) -> JSON", group="json", origin="duckdb", keeps_order=True, aliases=("json_agg",)
+)
 def json_group_array(call: CallInfo, constants: Constants) -> Accumulator:
     """All values as a JSON array.
 
@@ -246,9 +250,7 @@ class JsonArrays(Collected):
         """The arrays; empty for groups of no rows."""
         offsets, (values,) = self.by_group(group_count)
         items = json_values(values, self._types[0])
-        texts = [
-            orjson.dumps(items[start:end]).decode() for start, end in zip(offsets.tolist(), offsets[1:].tolist())
-        ]
+        texts = [orjson.dumps(items[start:end]).decode() for start, end in zip(offsets.tolist(), offsets[1:].tolist())]
         return pa.array(texts, JSON.physical)
 
 

@@ -47,7 +47,7 @@ def map_rows(run: Callable[..., Any], type: pa.DataType, *values: Value) -> pa.A
 
 
 def numpy_floats(value: Value) -> tuple[Any, Any]:
-    """A DOUBLE or REAL argument as float64 (an array, or a float for a constant) and its validity; NaN for a constant NULL."""
+    """A DOUBLE or REAL argument as float64 and its validity; a float for a constant, NaN for NULL."""
     if isinstance(value, pa.Scalar):
         number = value.as_py()
         return (np.nan if number is None else float(number)), (np.zeros(1, np.uint8) if number is None else None)
@@ -109,3 +109,16 @@ def map_distinct(run: Callable[[Any], Any], type: pa.DataType, column: pa.Array)
     encoded = column.dictionary_encode()
     answers = [None if item is None else run(item) for item in encoded.dictionary.to_pylist()]
     return pa.array(answers, type).take(encoded.indices)
+
+
+def over_texts(run: Callable[..., Any], type: pa.DataType) -> Callable[..., pa.Array]:
+    """A function of a column and constants, of one that takes a single value and constants: once for each distinct value."""
+    return lambda column, *given: map_distinct(lambda item: run(item, *given), type, column)
+
+
+def all_valid(*arrays: pa.Array) -> Any:
+    """uint8[rows]: where all columns have a value; None where there are no NULLs."""
+    valid = None
+    for array in arrays:
+        valid = both_valid(valid, views.valid_of(array))
+    return valid

@@ -1,11 +1,10 @@
-"""Dates and times: their fields, truncation, making them, and the clock.
+"""Dates and times: truncation, bins, differences, and making them.
 
 An instant (TIMESTAMPTZ) is read on the clock of the session's time zone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -21,260 +20,15 @@ from lake.exec.cast import (
     to_instant,
     to_wall,
 )
-from lake.exec.comparisons import DAYS_OF_MONTH
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import NOT_CONSTANT, columns, constant, with_constants
+from lake.exec.functions.columns import all_valid, columns, with_constants
+from lake.exec.functions.date_fields import DAY_NAMES, FIELDS, MICROS, micros_of, zone_of
 from lake.exec.functions.intervals import add_months, first_days, month_numbers, of_days, timestamps
 from lake.exec.kernels import views
-from lake.sql.literals import offset_micros
 from lake.sql.registry import CallInfo, scalar
-from lake.types import DATE, DOUBLE, INT, TIME, TIMESTAMPTZ, Date, Interval, Time, Timestamp, Type
+from lake.types import DATE, TIME, Date, Timestamp
 
 GROUP: Final = "dates"
-MICROS: Final = 1_000_000
-DAY_NAMES: Final = pa.array(["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
-MONTH_NAMES: Final = pa.array(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"])
-FIELDS: Final = {
-    **{name: name for name in (
-        "year", "quarter", "month", "week", "day", "doy", "dow", "isodow", "isoyear", "hour", "minute", "second",
-        "millisecond", "microsecond", "nanosecond", "epoch", "decade", "century", "millennium", "era", "julian",
-        "timezone", "yearweek",
-    )},
-    **{f"{name}s": name for name in (
-        "year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond",
-        "nanosecond", "decade",
-    )},
-    "y": "year", "yr": "year", "mon": "month", "mons": "month", "w": "week", "isoweek": "week", "weekofyear": "week",
-    "d": "day", "dayofmonth": "day", "dayofyear": "doy", "dayofweek": "dow", "weekday": "dow", "h": "hour",
-    "hr": "hour", "hrs": "hour", "min": "minute", "mins": "minute", "m": "minute", "s": "second", "sec": "second",
-    "secs": "second", "ms": "millisecond", "msec": "millisecond", "us": "microsecond", "usec": "microsecond",
-    "ns": "nanosecond", "centuries": "century", "millennia": "millennium",
-}  # fmt: skip
-
-
-# --- fields ----------------------------------------------------------------------------------------------------------
-
-
-def _field_type(arguments: tuple[Any, ...]) -> Type:
-    """DOUBLE for the epoch and the Julian day, INT for the other fields."""
-    name = getattr(arguments[0], "value", None)
-    return DOUBLE if FIELDS.get(str(name).lower()) in ("epoch", "julian") else INT
-
-
-@scalar("date_part(field VARCHAR, moment TEMPORAL) -> INT", group=GROUP, takes_call=True, literal_rule=_field_type,
-        aliases=("datepart",))  # fmt: skip
-@scalar("date_part(field VARCHAR, moment TIME) -> INT", group=GROUP, takes_call=True, literal_rule=_field_type,
-        aliases=("datepart",))  # fmt: skip
-@scalar("date_part(field VARCHAR, moment INTERVAL) -> INT", group=GROUP, takes_call=True, literal_rule=_field_type,
-        aliases=("datepart",))  # fmt: skip
-def date_part(field: Value, moment: Value, *, call: CallInfo) -> pa.Array:
-    """A field of a date, time or interval: year, month, day, hour, dow (0 is Sunday), week (ISO), epoch and others.
-
-    >>> date_part('month', DATE '2024-05-06')
-    5
-    >>> extract(second FROM TIMESTAMP '2024-01-01 00:00:01.5')
-    1
-
-    22023  no such field
-    """
-    type = call.types[1]
-    if isinstance(moment, pa.Scalar):
-        moment = columns(field, moment)[1]
-    if isinstance(type, Timestamp) and type.zoned and constant(field) != "epoch":
-        moment = to_wall(moment, _zone(call))
-    name = constant(field)
-    if name is not NOT_CONSTANT:
-        return _part(moment, name, type, call)
-    return with_constants(lambda column, name: _part(column, name, type, call), call.returns.physical, moment, field)
-
-
-def _zone(call: CallInfo) -> str:
-    return "UTC" if call.settings is None else call.settings.time_zone
-
-
-def _part(moment: pa.Array, field: str | None, type: Type, call: CallInfo) -> pa.Array:
-    if field is None:
-        return pa.nulls(len(moment), call.returns.physical)
-    name = FIELDS.get(field.lower())
-    parts = _INTERVAL_PARTS if isinstance(type, Interval) else _TIME_PARTS if isinstance(type, Time) else _PARTS
-    find = None if name is None else parts.get(name)
-    if find is None:
-        raise InvalidParameter(f'unit "{field}" not recognized for type {type.sql.lower()}')
-    value = find(moment)
-    array = value if isinstance(value, pa.Array) else views.to_array(
-        value, pa.float64() if value.dtype == np.float64 else pa.int64(), views.valid_of(moment)
-    )  # fmt: skip
-    return array if array.type == call.returns.physical else array.cast(call.returns.physical)
-
-
-def _micros(moment: pa.Array) -> Any:
-    """Microseconds since 1970 of dates and timestamps, or since midnight of times."""
-    values = views.values_of(moment).astype(np.int64, copy=False)
-    return values * MICROSECONDS_OF_DAY if pa.types.is_date(moment.type) else values
-
-
-def _year(moment: pa.Array) -> Any:
-    return views.values_of(pc.year(moment))
-
-
-def _century(years: Any) -> Any:
-    return np.where(years > 0, (years + 99) // 100, years // 100)
-
-
-def _days(moment: pa.Array) -> Any:
-    if pa.types.is_date(moment.type):
-        return views.values_of(moment).astype(np.int64)
-    return views.values_of(moment) // MICROSECONDS_OF_DAY
-
-
-def _in_minute(moment: pa.Array) -> Any:
-    return _micros(moment) % (60 * MICROS)
-
-
-_CLOCK_PARTS: Final[dict[str, Callable[[pa.Array], Any]]] = {
-    "hour": lambda moment: _micros(moment) // (3600 * MICROS) % 24,
-    "minute": lambda moment: _micros(moment) // (60 * MICROS) % 60,
-    "second": lambda moment: _in_minute(moment) // MICROS,
-    "millisecond": lambda moment: _in_minute(moment) // 1000,
-    "microsecond": _in_minute,
-    "nanosecond": lambda moment: _in_minute(moment) * 1000,
-    "epoch": lambda moment: _micros(moment) / MICROS,
-}
-_TIME_PARTS: Final = _CLOCK_PARTS
-_PARTS: Final[dict[str, Callable[[pa.Array], Any]]] = {
-    **_CLOCK_PARTS,
-    "year": pc.year,
-    "quarter": pc.quarter,
-    "month": pc.month,
-    "week": pc.iso_week,
-    "day": pc.day,
-    "doy": pc.day_of_year,
-    "dow": lambda moment: (_days(moment) + 4) % 7,
-    "isodow": lambda moment: (_days(moment) + 3) % 7 + 1,
-    "isoyear": pc.iso_year,
-    "yearweek": lambda moment: pc.add(pc.multiply(pc.iso_year(moment), 100), pc.iso_week(moment)),
-    "decade": lambda moment: _year(moment) // 10,
-    "century": lambda moment: _century(_year(moment)),
-    "millennium": lambda moment: (_century(_year(moment)) + 9) // 10,
-    "era": lambda moment: (_year(moment) > 0).astype(np.int64),
-    "julian": lambda moment: _micros(moment) / MICROSECONDS_OF_DAY + 2_440_588.0,
-    "timezone": lambda moment: np.zeros(len(moment), np.int64),
-}
-_INTERVAL_PARTS: Final[dict[str, Callable[[pa.Array], Any]]] = {
-    "millennium": lambda moment: _whole(interval_parts(moment)[0], 12_000),
-    "century": lambda moment: _whole(interval_parts(moment)[0], 1_200),
-    "decade": lambda moment: _whole(interval_parts(moment)[0], 120),
-    "year": lambda moment: _whole(interval_parts(moment)[0], 12),
-    "quarter": lambda moment: _whole(_rest(interval_parts(moment)[0], 12), 3) + 1,
-    "month": lambda moment: _rest(interval_parts(moment)[0], 12),
-    "week": lambda moment: _whole(interval_parts(moment)[1], 7),
-    "day": lambda moment: interval_parts(moment)[1],
-    "hour": lambda moment: _whole(interval_parts(moment)[2], 3600 * MICROS * 1000),
-    "minute": lambda moment: _rest(_whole(interval_parts(moment)[2], 60 * MICROS * 1000), 60),
-    "second": lambda moment: _rest(_whole(interval_parts(moment)[2], MICROS * 1000), 60),
-    "millisecond": lambda moment: _rest(_whole(interval_parts(moment)[2], MICROS), 60_000),
-    "microsecond": lambda moment: _rest(_whole(interval_parts(moment)[2], 1000), 60 * MICROS),
-    "nanosecond": lambda moment: _rest(interval_parts(moment)[2], 60 * MICROS * 1000),
-    "epoch": lambda moment: _interval_seconds(*interval_parts(moment)),
-}
-
-
-def _whole(value: Any, unit: int) -> Any:
-    return np.abs(value) // unit * np.sign(value)
-
-
-def _rest(value: Any, unit: int) -> Any:
-    return np.abs(value) % unit * np.sign(value)
-
-
-def _interval_seconds(months: Any, days: Any, nanoseconds: Any) -> Any:
-    """Seconds of an interval; a year has 365.25 days, a month 30."""
-    years, rest = _whole(months, 12), _rest(months, 12)
-    return years * 365.25 * 86_400 + (rest * DAYS_OF_MONTH + days) * 86_400.0 + nanoseconds / 1e9
-
-
-def _register_field(name: str, field: str, result: Type, shift: int, example: str, *aliases: str) -> None:
-    """A function of its own for a field: ``year(day)``; ``shift`` is added."""
-
-    def part(moment: pa.Array, *, call: CallInfo) -> pa.Array:
-        if isinstance(call.types[0], Timestamp) and call.types[0].zoned and field != "epoch":
-            moment = to_wall(moment, _zone(call))
-        found = _part(moment, field, call.types[0], call)
-        return found if shift == 0 else pc.add(found, pa.scalar(shift, found.type))
-
-    part.__doc__ = f"""The {field} of a date, time or interval, as ``date_part('{field}', ..)`` answers it.
-
-    >>> {example}
-    """
-    for kind in ("TEMPORAL", "TIME", "INTERVAL"):
-        scalar(f"{name}(moment {kind}) -> {result.sql}", group=GROUP, origin="spark", takes_call=True, aliases=aliases)(part)
-
-
-for _name, _shift, _example, *_aliases in (
-    ("year", 0, "year(DATE '2024-05-06')\n    2024"),
-    ("quarter", 0, "quarter(DATE '2024-05-06')\n    2"),
-    ("month", 0, "month(DATE '2024-05-06')\n    5"),
-    ("week", 0, "week(DATE '1992-02-15')\n    7", "weekofyear"),
-    ("day", 0, "day(DATE '2024-05-06')\n    6", "dayofmonth"),
-    ("hour", 0, "hour(TIMESTAMP '2024-05-06 07:08:09')\n    7"),
-    ("minute", 0, "minute(TIMESTAMP '2024-05-06 07:08:09')\n    8"),
-    ("second", 0, "second(TIMESTAMP '2024-05-06 07:08:09')\n    9"),
-    ("millisecond", 0, "millisecond(TIMESTAMP '2021-08-03 11:59:44.123456')\n    44123"),
-    ("microsecond", 0, "microsecond(TIMESTAMP '2021-08-03 11:59:44.123456')\n    44123456"),
-    ("decade", 0, "decade(DATE '1992-02-15')\n    199"),
-    ("century", 0, "century(DATE '1992-02-15')\n    20"),
-    ("millennium", 0, "millennium(DATE '1992-02-15')\n    2"),
-    ("era", 0, "era(DATE '1992-02-15')\n    1"),
-    ("isodow", 0, "isodow(DATE '1992-02-15')\n    6"),
-    ("isoyear", 0, "isoyear(DATE '2022-01-01')\n    2021"),
-    ("yearweek", 0, "yearweek(DATE '1992-02-15')\n    199207"),
-):
-    _register_field(_name, _name, INT, _shift, _example, *_aliases)
-_register_field("dayofyear", "doy", INT, 0, "dayofyear(DATE '2024-02-01')\n    32")
-_register_field("dayofweek", "dow", INT, 1, "dayofweek(DATE '2024-01-07')\n    1")
-_register_field("weekday", "isodow", INT, -1, "weekday(DATE '2024-01-08')\n    0")
-_register_field("epoch", "epoch", DOUBLE, 0, "epoch(TIMESTAMP '2022-11-07 08:43:04')\n    1667810584.0")
-_register_field("julian", "julian", DOUBLE, 0, "julian(DATE '2006-01-01')\n    2453737.0")
-
-
-@scalar("epoch_ms(moment TIMESTAMP) -> BIGINT", group=GROUP, origin="duckdb", aliases=("unix_millis",))
-def epoch_ms(moment: pa.Array) -> pa.Array:
-    """Milliseconds since 1970.
-
-    >>> epoch_ms(TIMESTAMP '2021-08-03 11:59:44.123456')
-    1627991984123
-    """
-    return views.to_array(_micros(moment) // 1000, pa.int64(), views.valid_of(moment))
-
-
-@scalar("epoch_us(moment TIMESTAMP) -> BIGINT", group=GROUP, origin="duckdb", aliases=("unix_micros",))
-def epoch_us(moment: pa.Array) -> pa.Array:
-    """Microseconds since 1970.
-
-    >>> epoch_us(TIMESTAMP '2021-08-03 11:59:44.123456')
-    1627991984123456
-    """
-    return views.to_array(_micros(moment), pa.int64(), views.valid_of(moment))
-
-
-@scalar("dayname(moment TEMPORAL) -> VARCHAR", group=GROUP, origin="spark")
-def dayname(moment: pa.Array) -> pa.Array:
-    """The weekday in three letters.
-
-    >>> dayname(DATE '1992-03-22')
-    Sun
-    """
-    return DAY_NAMES.take(views.to_array((_days(moment) + 3) % 7, pa.int64(), views.valid_of(moment)))
-
-
-@scalar("monthname(moment TEMPORAL) -> VARCHAR", group=GROUP, origin="spark")
-def monthname(moment: pa.Array) -> pa.Array:
-    """The month in three letters.
-
-    >>> monthname(DATE '1992-09-20')
-    Sep
-    """
-    return MONTH_NAMES.take(pc.subtract(pc.month(moment), 1))
 
 
 # --- truncation ------------------------------------------------------------------------------------------------------
@@ -327,7 +81,7 @@ def date_trunc(unit: Value, moment: Value, *, call: CallInfo) -> pa.Array:
     22023  no such unit
     """
     zoned = isinstance(call.returns, Timestamp) and call.returns.zoned
-    zone = _zone(call)
+    zone = zone_of(call)
 
     def run(column: pa.Array, unit: str) -> pa.Array:
         if isinstance(call.types[1], Date):
@@ -349,7 +103,7 @@ def trunc_date(day: Value, unit: Value) -> pa.Array:
 
     def run(column: pa.Array, unit: str) -> pa.Array:
         name = {"yy": "year", "yyyy": "year", "mm": "month", "mon": "month"}.get(unit.lower(), unit)
-        days = truncated(_micros(column), name) // MICROSECONDS_OF_DAY
+        days = truncated(micros_of(column), name) // MICROSECONDS_OF_DAY
         return views.to_array(days, DATE.arrow, views.valid_of(column))
 
     return with_constants(run, DATE.arrow, day, unit)
@@ -493,7 +247,7 @@ def date_diff_unit(unit: Value, a: Value, b: Value) -> pa.Array:
     1
     """
     one, two = columns(a, b) if isinstance(a, pa.Array) or isinstance(b, pa.Array) else columns(unit, a, b)[1:]
-    rows = views.to_array(np.arange(len(one)), pa.int64(), _both(one, two))
+    rows = views.to_array(np.arange(len(one)), pa.int64(), all_valid(one, two))
 
     def run(chosen: pa.Array, unit: str) -> pa.Array:
         left, right = (views.values_of(column.take(chosen)) for column in (one, two))
@@ -514,11 +268,6 @@ def _month_number(micros: Any) -> Any:
     return month_numbers(micros // MICROSECONDS_OF_DAY)
 
 
-def _both(one: pa.Array, two: pa.Array) -> Any:
-    left, right = views.valid_of(one), views.valid_of(two)
-    return right if left is None else left if right is None else left & right
-
-
 @scalar("add_months(day DATE, count INT) -> DATE", group=GROUP, origin="spark")
 def add_months_to(day: Value, count: Value) -> pa.Array:
     """The day so many months later, at most the last of the month.
@@ -528,7 +277,7 @@ def add_months_to(day: Value, count: Value) -> pa.Array:
     """
     one, two = columns(day, count)
     moved = add_months(views.values_of(one).astype(np.int64), views.values_of(two).astype(np.int64))
-    return views.to_array(moved, DATE.arrow, _both(one, two))
+    return views.to_array(moved, DATE.arrow, all_valid(one, two))
 
 
 @scalar("months_between(a TIMESTAMP, b TIMESTAMP) -> DOUBLE", group=GROUP, origin="spark")
@@ -546,7 +295,7 @@ def months_between(a: Value, b: Value) -> pa.Array:
     whole = (day_left == day_right) | ((day_left == last_left) & (day_right == last_right))
     time = (left % MICROSECONDS_OF_DAY - right % MICROSECONDS_OF_DAY) / MICROSECONDS_OF_DAY
     parts = np.where(whole, 0.0, (day_left - day_right + time) / 31)
-    return views.to_array(np.round(months + parts, 8), pa.float64(), _both(one, two))
+    return views.to_array(np.round(months + parts, 8), pa.float64(), all_valid(one, two))
 
 
 def _day_and_length(micros: Any) -> tuple[Any, Any]:
@@ -576,18 +325,7 @@ def age(a: Value, b: Value) -> pa.Array:
         months = months - (days < 0)
         days = days + (days < 0) * early_length
     sign = np.where(views.values_of(one) < views.values_of(two), -1, 1)
-    return interval_array(months * sign, days * sign, time * sign * 1000, _both(one, two))
-
-
-@scalar("age(moment TIMESTAMP) -> INTERVAL", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
-def age_of(moment: pa.Array, *, call: CallInfo) -> pa.Array:
-    """From a moment to the midnight that began the current day.
-
-    >>> age(current_date)
-    0 secs
-    """
-    midnight = date_to_timestamp(current_date(call=call))
-    return age(midnight, moment)
+    return interval_array(months * sign, days * sign, time * sign * 1000, all_valid(one, two))
 
 
 # --- making ----------------------------------------------------------------------------------------------------------
@@ -604,21 +342,13 @@ def make_date(year: Value, month: Value, day: Value) -> pa.Array:
     """
     given = columns(year, month, day)
     days = _day_number(given)
-    return views.to_array(days, DATE.arrow, _all_valid(given))
-
-
-def _all_valid(given: list[pa.Array]) -> Any:
-    valid = None
-    for column in given:
-        mask = views.valid_of(column)
-        valid = mask if valid is None else valid if mask is None else valid & mask
-    return valid
+    return views.to_array(days, DATE.arrow, all_valid(*given))
 
 
 def _day_number(given: list[pa.Array]) -> Any:
     """Days since 1970 of years, months and days of the month."""
     year, month, day = (views.values_of(column).astype(np.int64) for column in given)
-    valid = _all_valid(given)
+    valid = all_valid(*given)
     first = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
     length = (first + np.timedelta64(1, "M")).astype("datetime64[D]").astype(np.int64)
     start = first.astype("datetime64[D]").astype(np.int64)
@@ -645,13 +375,13 @@ def make_time(hour: Value, minute: Value, second: Value) -> pa.Array:
     22008  there is no such time
     """
     given = columns(hour, minute, second)
-    return views.to_array(_clock(given), TIME.arrow, _all_valid(given))
+    return views.to_array(_clock(given), TIME.arrow, all_valid(*given))
 
 
 def _clock(given: list[pa.Array]) -> Any:
     hour, minute, second = (views.values_of(column) for column in given)
     bad = (hour < 0) | (hour > 23) | (minute < 0) | (minute > 59) | ~((second >= 0) & (second < 60))
-    _refuse_fields("time", bad, _all_valid(given), (hour, minute, second))
+    _refuse_fields("time", bad, all_valid(*given), (hour, minute, second))
     whole = (hour.astype(np.int64) * 60 + minute) * 60 * MICROS
     return whole + np.round(np.where(np.isfinite(second), second, 0) * MICROS).astype(np.int64)
 
@@ -668,7 +398,7 @@ def make_timestamp(*parts: Value) -> pa.Array:
     """
     given = columns(*parts)
     days = _day_number(given[:3])
-    return timestamps(days * MICROSECONDS_OF_DAY + _clock(given[3:]), _all_valid(given))
+    return timestamps(days * MICROSECONDS_OF_DAY + _clock(given[3:]), all_valid(*given))
 
 
 @scalar("make_interval(years INT DEFAULT 0, months INT DEFAULT 0, weeks INT DEFAULT 0, days INT DEFAULT 0, "
@@ -682,153 +412,4 @@ def make_interval(*parts: Value) -> pa.Array:
     given = columns(*parts)
     years, months, weeks, days, hours, minutes, seconds = (views.values_of(column) for column in given)
     time = (hours.astype(np.int64) * 60 + minutes) * 60 * MICROS + np.round(seconds * MICROS).astype(np.int64)
-    return interval_array(years * 12 + months, weeks * 7 + days, time * 1000, _all_valid(given))
-
-
-# --- zones -----------------------------------------------------------------------------------------------------------
-
-
-@scalar("at_time_zone(moment TIMESTAMP, zone VARCHAR) -> TIMESTAMPTZ", group=GROUP)
-def wall_at_time_zone(moment: Value, zone: Value) -> pa.Array:
-    """The instant when clocks in the zone read ``moment``.
-
-    >>> TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'America/New_York'
-    2024-07-01T16:00:00Z
-
-    22023  no such zone
-    """
-    return with_constants(_to_instant, TIMESTAMPTZ.arrow, moment, zone)
-
-
-@scalar("at_time_zone(moment TIMESTAMPTZ, zone VARCHAR) -> TIMESTAMP", group=GROUP)
-def instant_at_time_zone(moment: Value, zone: Value) -> pa.Array:
-    """What clocks in the zone read at an instant.
-
-    >>> TIMESTAMPTZ '2024-07-01 12:00:00+00' AT TIME ZONE 'America/New_York'
-    2024-07-01T08:00:00
-
-    22023  no such zone
-    """
-    return with_constants(_to_wall, pa.timestamp("us"), moment, zone)
-
-
-@scalar("timezone(zone VARCHAR, moment TIMESTAMP) -> TIMESTAMPTZ", group=GROUP, origin="postgres")
-def timezone_of_wall(zone: Value, moment: Value) -> pa.Array:
-    """``moment AT TIME ZONE zone``.
-
-    >>> timezone('America/Denver', TIMESTAMP '2001-02-16 20:38:40')
-    2001-02-17T03:38:40Z
-    """
-    return with_constants(_to_instant, TIMESTAMPTZ.arrow, moment, zone)
-
-
-@scalar("timezone(zone VARCHAR, moment TIMESTAMPTZ) -> TIMESTAMP", group=GROUP, origin="postgres")
-def timezone_of_instant(zone: Value, moment: Value) -> pa.Array:
-    """``moment AT TIME ZONE zone``.
-
-    >>> timezone('UTC', TIMESTAMPTZ '2024-07-01 12:00:00+00')
-    2024-07-01T12:00:00
-    """
-    return with_constants(_to_wall, pa.timestamp("us"), moment, zone)
-
-
-def _to_instant(moment: pa.Array, zone: str) -> pa.Array:
-    fixed = _fixed_offset(zone)
-    if fixed is None:
-        return to_instant(moment, zone)
-    return views.to_array(views.values_of(moment) - fixed, TIMESTAMPTZ.arrow, views.valid_of(moment))
-
-
-def _to_wall(moment: pa.Array, zone: str) -> pa.Array:
-    fixed = _fixed_offset(zone)
-    if fixed is None:
-        return to_wall(moment, zone)
-    return views.to_array(views.values_of(moment) + fixed, pa.timestamp("us"), views.valid_of(moment))
-
-
-def _fixed_offset(zone: str) -> int | None:
-    """Microseconds that an offset such as +02:00 is ahead of UTC; None for a zone with a name."""
-    offset = offset_micros(zone, 0)
-    return offset if zone[:1] in "+-" else None
-
-
-@scalar("to_local_time(moment TIMESTAMPTZ) -> TIMESTAMP", group=GROUP, takes_call=True)
-def to_local_time(moment: pa.Array, *, call: CallInfo) -> pa.Array:
-    """What clocks in the session's zone read at an instant.
-
-    >>> to_local_time(TIMESTAMPTZ '2024-04-01 00:00:20Z')
-    2024-04-01T00:00:20
-    """
-    return to_wall(moment, _zone(call))
-
-
-# --- the clock -------------------------------------------------------------------------------------------------------
-
-
-def _now(call: CallInfo) -> pa.Scalar:
-    assert call.settings is not None, "the clock needs the statement's settings"
-    return pa.scalar(call.settings.now, TIMESTAMPTZ.arrow)
-
-
-@scalar("now() -> TIMESTAMPTZ", group=GROUP, volatility="stable", takes_call=True,
-        aliases=("current_timestamp", "transaction_timestamp", "statement_timestamp", "get_current_timestamp"))  # fmt: skip
-def now(*, call: CallInfo) -> pa.Scalar:
-    """When the statement began.
-
-    >>> now() = current_timestamp
-    true
-    """
-    return _now(call)
-
-
-@scalar("localtimestamp() -> TIMESTAMP", group=GROUP, volatility="stable", takes_call=True)
-def localtimestamp(*, call: CallInfo) -> pa.Array:
-    """What the clock of the session's zone read when the statement began.
-
-    >>> localtimestamp = localtimestamp
-    true
-    """
-    return to_wall(pa.array([_now(call)]), _zone(call))[0]
-
-
-@scalar("current_date() -> DATE", group=GROUP, volatility="stable", takes_call=True, aliases=("today", "curdate"))
-def current_date(*, call: CallInfo) -> pa.Scalar:
-    """The day in the session's zone when the statement began.
-
-    >>> current_date = today()
-    true
-    """
-    days = localtimestamp(call=call).value // MICROSECONDS_OF_DAY
-    return pa.scalar(days, DATE.arrow)
-
-
-@scalar("current_time() -> TIME", group=GROUP, volatility="stable", takes_call=True, aliases=("localtime",))
-def current_time(*, call: CallInfo) -> pa.Scalar:
-    """The time of day in the session's zone when the statement began.
-
-    >>> current_time = localtime
-    true
-    """
-    return pa.scalar(localtimestamp(call=call).value % MICROSECONDS_OF_DAY, TIME.arrow)
-
-
-@scalar("clock_timestamp() -> TIMESTAMPTZ", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
-def clock_timestamp(*, call: CallInfo) -> pa.Scalar:
-    """When the statement began: within a statement the clock stands still.
-
-    >>> clock_timestamp() = now()
-    true
-    """
-    return _now(call)
-
-
-@scalar("isfinite(moment TEMPORAL) -> BOOLEAN", group=GROUP, origin="postgres")
-def isfinite(moment: pa.Array) -> pa.Array:
-    """Whether a moment is one: there is no infinity of them.
-
-    >>> isfinite(DATE '2024-01-01')
-    true
-    """
-    return pc.is_valid(moment)
-
-
+    return interval_array(years * 12 + months, weeks * 7 + days, time * 1000, all_valid(*given))

@@ -47,12 +47,10 @@ def dump(value: Any) -> str:
 def follow(value: Any, path: Sequence[Step]) -> Any:
     """The member at a path, MISSING where there is none; places below 0 count from the end."""
     for step in path:
-        if isinstance(value, dict) and isinstance(step, str) and step in value:
-            value = value[step]
-        elif isinstance(value, list) and isinstance(step, int) and -len(value) <= step < len(value):
-            value = value[step]
-        else:
+        is_key = isinstance(value, dict) and isinstance(step, str) and step in value
+        if not is_key and not (isinstance(value, list) and isinstance(step, int) and -len(value) <= step < len(value)):
             return MISSING
+        value = value[step]
     return value
 
 
@@ -118,7 +116,9 @@ def as_text(member: Any) -> str | None:
 # --- json_get_.. -----------------------------------------------------------------------------------------------------
 
 
-def _register_get(names: Sequence[str], result: str, run: Callable[[Any], Any], type: pa.DataType, text: str, example: str) -> None:
+def _register_get(
+    names: Sequence[str], result: str, run: Callable[[Any], Any], type: pa.DataType, text: str, example: str
+) -> None:
     """A function of a document and a path of keys and places."""
 
     def function(document: Value, *path: Value, call: CallInfo) -> pa.Array:
@@ -170,8 +170,12 @@ _register_get(("json_object_keys", "json_keys"), "VARCHAR[]", _keys, STRINGS, "T
               """json_object_keys('{"a": 1, "b": 2}')\n    [a, b]""")  # fmt: skip
 
 
-@scalar("json_contains(document JSON, path ANY...) -> BOOLEAN", group=GROUP, origin="lake", takes_call=True, strict=False)
-@scalar("json_contains(document VARCHAR, path ANY...) -> BOOLEAN", group=GROUP, origin="lake", takes_call=True, strict=False)
+@scalar(
+    "json_contains(document JSON, path ANY...) -> BOOLEAN", group=GROUP, origin="lake", takes_call=True, strict=False
+)
+@scalar(
+    "json_contains(document VARCHAR, path ANY...) -> BOOLEAN", group=GROUP, origin="lake", takes_call=True, strict=False
+)
 def json_contains(document: Value, *path: Value, call: CallInfo) -> pa.Array:
     """Whether there is a member at a path.
 
@@ -180,7 +184,9 @@ def json_contains(document: Value, *path: Value, call: CallInfo) -> pa.Array:
     """
     found = _each(lambda member: True, pa.bool_(), document, path, call.rows)
     there = as_array(document, call.rows).is_valid()
-    return pa.array([bool(one) if known else None for one, known in zip(found.to_pylist(), there.to_pylist())], pa.bool_())
+    return pa.array(
+        [bool(one) if known else None for one, known in zip(found.to_pylist(), there.to_pylist())], pa.bool_()
+    )
 
 
 @scalar("->(document JSON, step VARCHAR) -> JSON", group=GROUP, takes_call=True)
@@ -220,7 +226,9 @@ def _by_path(run: Callable[[Any], Any], type: pa.DataType, document: Value, path
     return map_rows(find, type, document, path)
 
 
-@scalar("json_extract(document JSON, path VARCHAR) -> JSON", group=GROUP, origin="duckdb", aliases=("json_extract_path",))
+@scalar(
+    "json_extract(document JSON, path VARCHAR) -> JSON", group=GROUP, origin="duckdb", aliases=("json_extract_path",)
+)
 @scalar("json_extract(document VARCHAR, path VARCHAR) -> JSON", group=GROUP, origin="duckdb")
 @per_row
 def json_extract(document: Value, path: Value) -> pa.Array:
@@ -254,7 +262,9 @@ def json_array_length(document: pa.Array) -> pa.Array:
     >>> json_array_length('[1,2,3]')
     3
     """
-    return map_distinct(lambda text: len(value) if isinstance(value := load(text), list) else None, pa.int64(), document)
+    return map_distinct(
+        lambda text: len(value) if isinstance(value := load(text), list) else None, pa.int64(), document
+    )
 
 
 def _kind(value: Any) -> str:
@@ -303,7 +313,9 @@ def _written(values: Sequence[Value], types: Sequence[Type], rows: int) -> list[
     return [json_values(as_array(value, rows), type) for value, type in zip(values, types, strict=True)]
 
 
-@scalar("to_json(value ANY) -> JSON", group=GROUP, origin="duckdb", strict=False, takes_call=True, aliases=("json_quote",))
+@scalar(
+    "to_json(value ANY) -> JSON", group=GROUP, origin="duckdb", strict=False, takes_call=True, aliases=("json_quote",)
+)
 def to_json(value: Value, *, call: CallInfo) -> pa.Array:
     """The value as JSON; NULL is null.
 

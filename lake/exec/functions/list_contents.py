@@ -87,7 +87,9 @@ def array_positions(list: Value, element: Value, *, call: CallInfo) -> pa.Array:
     return list_array(offsets_of(counts), pa.array(lists.places[rows] + 1), lists.valid)
 
 
-@scalar("array_has_any(a T[], b T[]) -> BOOLEAN", group=GROUP, takes_call=True, aliases=("arrays_overlap", "list_has_any"))
+@scalar(
+    "array_has_any(a T[], b T[]) -> BOOLEAN", group=GROUP, takes_call=True, aliases=("arrays_overlap", "list_has_any")
+)
 @scalar("&&(a T[], b T[]) -> BOOLEAN", group=GROUP, takes_call=True)
 def array_has_any(a: Value, b: Value, *, call: CallInfo) -> pa.Array:
     """Whether lists have an element in common.
@@ -115,7 +117,9 @@ def _of_members(a: Value, b: Value, run: Callable[[Any, Any], Any], type: pa.Dat
     first, second = Lists(one), Lists(two)
     numbers = _numbered(views.concat([first.items, second.items]))
     left, right = numbers[: len(first.items)], numbers[len(first.items) :]
-    valid = np.minimum(*(np.ones(first.rows, np.uint8) if part.valid is None else part.valid for part in (first, second)))
+    valid = np.minimum(
+        *(np.ones(first.rows, np.uint8) if part.valid is None else part.valid for part in (first, second))
+    )
     answers = [
         run(set(left[first.offsets[row] : first.offsets[row + 1]].tolist()),
             set(right[second.offsets[row] : second.offsets[row + 1]].tolist())) if valid[row] else None
@@ -135,7 +139,9 @@ def _numbered(items: pa.Array) -> Any:
 # --- changing --------------------------------------------------------------------------------------------------------
 
 
-@scalar("array_remove(list T[], element T) -> T[]", group=GROUP, strict=False, takes_call=True, aliases=("list_remove",))
+@scalar(
+    "array_remove(list T[], element T) -> T[]", group=GROUP, strict=False, takes_call=True, aliases=("list_remove",)
+)
 def array_remove(list: Value, element: Value, *, call: CallInfo) -> pa.Array:
     """The list without an element's first occurrence.
 

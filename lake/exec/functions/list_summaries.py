@@ -63,7 +63,9 @@ def _aggregate(column: pa.Array, of: Type, name: str, constants: tuple[object, .
         items, of = cast(items, of, DOUBLE), DOUBLE
     types = (of, *(DOUBLE for _ in constants))
     rule = overload.return_rule
-    returns = rule(types) if rule is not None else DOUBLE if overload.signature.returns == "DOUBLE" else _word_type(overload)
+    returns = (
+        rule(types) if rule is not None else DOUBLE if overload.signature.returns == "DOUBLE" else _word_type(overload)
+    )
     state = overload.make(CallInfo(types, returns, 0, None), (None, *constants))
     state.update(lists.parents, lists.rows, [items])
     made = state.finish(lists.rows)
@@ -164,7 +166,9 @@ def _aggregated_type(arguments: tuple[Any, ...]) -> Type:
     """The type of the aggregate that the second argument names."""
     name = str(getattr(arguments[1], "value", "")).lower()
     of = arguments[0].type.of if isinstance(arguments[0].type, List) else arguments[0].type
-    found = next((item for item in FUNCTIONS.get(name, ()) if isinstance(item, Aggregate) and item.signature.parameters), None)
+    found = next(
+        (item for item in FUNCTIONS.get(name, ()) if isinstance(item, Aggregate) and item.signature.parameters), None
+    )
     if found is None:
         raise InvalidParameter(f'"{name}" is no aggregate function')
     if found.return_rule is not None:

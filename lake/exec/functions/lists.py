@@ -319,7 +319,9 @@ def list_select(list: Value, places: Value) -> pa.Array:
     at = np.where(number > 0, number - 1, length + number)
     there = (at >= 0) & (at < length) & (number != 0)
     rows = views.to_array(np.where(there, lists.offsets[wanted.parents] + at, 0), pa.int64(), there.astype(np.uint8))
-    return list_array(wanted.offsets, lists.items.take(rows) if len(lists.items) else pa.nulls(len(rows), lists.items.type))
+    return list_array(
+        wanted.offsets, lists.items.take(rows) if len(lists.items) else pa.nulls(len(rows), lists.items.type)
+    )
 
 
 @scalar("list_where(list T[], mask BOOLEAN[]) -> T[]", group=GROUP, origin="duckdb", aliases=("array_where",))
@@ -407,7 +409,9 @@ def joined(lists: Sequence[pa.Array], *, keep_null: bool) -> pa.Array:
     valid = None
     if keep_null and all(part.valid is not None for part in parts):
         valid = np.maximum.reduce([part.valid for part in parts])
-    return list_array(offsets_of(np.sum([part.lengths for part in parts], axis=0).astype(np.int64)[:rows]), items, valid)
+    return list_array(
+        offsets_of(np.sum([part.lengths for part in parts], axis=0).astype(np.int64)[:rows]), items, valid
+    )
 
 
 @scalar("array_repeat(element T, count BIGINT) -> T[]", group=GROUP, strict=False, aliases=("list_repeat",))

@@ -7,16 +7,15 @@ match goes through Python's ``re`` for each distinct text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.errors import InvalidEscape, InvalidParameter, InvalidRegularExpression
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import map_distinct, per_row, with_constants
+from lake.exec.functions.columns import over_texts, per_row, with_constants
 from lake.exec.kernels import views
 from lake.exec.kernels.strings import like_mask
 from lake.sql.registry import scalar
@@ -260,11 +259,6 @@ def python_regex(regex: str, flags: str = "") -> re.Pattern[str]:
         raise InvalidRegularExpression(f"invalid regular expression: {error}") from None
 
 
-def _over_texts(run: Callable[..., Any], type: pa.DataType) -> Callable[..., pa.Array]:
-    """A column function of a function of one text and constants."""
-    return lambda column, *given: map_distinct(lambda text: run(text, *given), type, column)
-
-
 @scalar("regexp_match(text VARCHAR, pattern VARCHAR) -> VARCHAR[]", group=GROUP)
 @scalar("regexp_match(text VARCHAR, pattern VARCHAR, flags VARCHAR) -> VARCHAR[]", group=GROUP)
 @per_row
@@ -283,7 +277,7 @@ def regexp_match(text: Value, pattern: Value, flags: Value = NOTHING) -> pa.Arra
             return None
         return list(match.groups()) if match.re.groups else [match[0]]
 
-    return with_constants(_over_texts(run, pa.list_(pa.string())), pa.list_(pa.string()), text, pattern, flags)
+    return with_constants(over_texts(run, pa.list_(pa.string())), pa.list_(pa.string()), text, pattern, flags)
 
 
 @scalar("regexp_count(text VARCHAR, pattern VARCHAR) -> BIGINT", group=GROUP)
@@ -303,7 +297,7 @@ def regexp_count(text: Value, pattern: Value, start: Value | None = None, flags:
         return sum(1 for _ in python_regex(regex, flags).finditer(text, checked_start(start) - 1))
 
     first = pa.scalar(1) if start is None else start
-    return with_constants(_over_texts(run, pa.int64()), pa.int64(), text, pattern, first, flags)
+    return with_constants(over_texts(run, pa.int64()), pa.int64(), text, pattern, first, flags)
 
 
 def checked_start(start: int) -> int:
@@ -336,7 +330,7 @@ def regexp_instr(text: Value, pattern: Value, start: Value | None = None, n: Val
         return 0
 
     one = pa.scalar(1)
-    return with_constants(_over_texts(run, pa.int64()), pa.int64(), text, pattern, start or one, n or one)
+    return with_constants(over_texts(run, pa.int64()), pa.int64(), text, pattern, start or one, n or one)
 
 
 @scalar("regexp_extract(text VARCHAR, pattern VARCHAR) -> VARCHAR", group=GROUP, origin="duckdb",
@@ -362,7 +356,7 @@ def regexp_extract(text: Value, pattern: Value, part: Value | None = None, flags
         return "" if match is None else match[part] or ""
 
     given = pa.scalar(0) if part is None else part
-    return with_constants(_over_texts(run, pa.string()), pa.string(), text, pattern, given, flags)
+    return with_constants(over_texts(run, pa.string()), pa.string(), text, pattern, given, flags)
 
 
 @scalar("regexp_extract_all(text VARCHAR, pattern VARCHAR) -> VARCHAR[]", group=GROUP, origin="duckdb")
@@ -381,7 +375,7 @@ def regexp_extract_all(text: Value, pattern: Value, part: Value | None = None) -
         return [match[part] or "" for match in python_regex(regex).finditer(text)]
 
     strings, given = pa.list_(pa.string()), pa.scalar(0) if part is None else part
-    return with_constants(_over_texts(run, strings), strings, text, pattern, given)
+    return with_constants(over_texts(run, strings), strings, text, pattern, given)
 
 
 @scalar("regexp_split_to_array(text VARCHAR, pattern VARCHAR) -> VARCHAR[]", group=GROUP, origin="duckdb",
@@ -393,7 +387,9 @@ def regexp_split_to_array(text: Value, pattern: Value) -> pa.Array:
     [hello, world, 42]
     """
     strings = pa.list_(pa.string())
-    return with_constants(_over_texts(lambda text, regex: python_regex(regex).split(text), strings), strings, text, pattern)
+    return with_constants(
+        over_texts(lambda text, regex: python_regex(regex).split(text), strings), strings, text, pattern
+    )
 
 
 @scalar("regexp_escape(text VARCHAR) -> VARCHAR", group=GROUP, origin="duckdb")
@@ -422,5 +418,3 @@ def glob(text: Value, pattern: Value) -> pa.Array:
         return _matches(column, f"^{regex}$", "s")
 
     return with_constants(run, pa.bool_(), text, pattern)
-
-

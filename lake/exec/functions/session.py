@@ -49,7 +49,9 @@ def current_user(*, call: CallInfo) -> pa.Scalar:
     return pa.scalar(_settings(call).user)
 
 
-@scalar("current_database() -> VARCHAR", group=GROUP, volatility="stable", takes_call=True, aliases=("current_catalog",))
+@scalar(
+    "current_database() -> VARCHAR", group=GROUP, volatility="stable", takes_call=True, aliases=("current_catalog",)
+)
 def current_database(*, call: CallInfo) -> pa.Scalar:
     """The database's name.
 
@@ -82,7 +84,9 @@ def current_schemas(implicit: Value, *, call: CallInfo) -> pa.Array:
     return pa.array([["pg_catalog", schema] if item else [schema] for item in rows], pa.list_(pa.string()))
 
 
-@scalar("current_setting(name VARCHAR) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
+@scalar(
+    "current_setting(name VARCHAR) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable", takes_call=True
+)
 @scalar("current_setting(name VARCHAR, missing_ok BOOLEAN) -> VARCHAR", group=GROUP, origin="postgres",
         volatility="stable", takes_call=True)  # fmt: skip
 def current_setting(name: Value, missing_ok: Value | None = None, *, call: CallInfo) -> pa.Array:
@@ -166,7 +170,9 @@ def _named_type(arguments: tuple[Any, ...]) -> Type:
     return parse_arrow_name(name)
 
 
-@scalar("arrow_cast(value ANY, type VARCHAR) -> ANY", group=GROUP, strict=False, takes_call=True, literal_rule=_named_type)
+@scalar(
+    "arrow_cast(value ANY, type VARCHAR) -> ANY", group=GROUP, strict=False, takes_call=True, literal_rule=_named_type
+)
 def arrow_cast(value: Value, type: Value, *, call: CallInfo) -> pa.Array:
     """The value as an Arrow type.
 
@@ -203,7 +209,9 @@ def cast_to_type(value: Value, like: Value, *, call: CallInfo) -> pa.Array:
     return cast(as_array(value, call.rows), call.types[0], call.returns, settings=call.settings)
 
 
-@scalar("try_cast_to_type(value ANY, like ANY) -> ANY", group=GROUP, strict=False, takes_call=True, returns=_second_type)
+@scalar(
+    "try_cast_to_type(value ANY, like ANY) -> ANY", group=GROUP, strict=False, takes_call=True, returns=_second_type
+)
 def try_cast_to_type(value: Value, like: Value, *, call: CallInfo) -> pa.Array:
     """The value as the type of another, NULL where it does not cast.
 

@@ -212,7 +212,9 @@ class Entropy(Collected):
         """DOUBLE, 0 of no values."""
         offsets, (values,) = self.by_group(group_count, with_nulls=False)
         groups = np.repeat(np.arange(group_count), np.diff(offsets))
-        pairs = np.stack((groups.astype(np.uint64), hash_columns([values]) if len(values) else groups.astype(np.uint64)))
+        pairs = np.stack(
+            (groups.astype(np.uint64), hash_columns([values]) if len(values) else groups.astype(np.uint64))
+        )
         unique, counts = np.unique(pairs, axis=1, return_counts=True)
         at = unique[0].astype(np.int64)
         share = counts / np.diff(offsets)[at]
@@ -459,5 +461,3 @@ class DistinctHashes:
         fresh = np.ones(len(pairs), np.bool_)
         fresh[1:] = (pairs[1:] != pairs[:-1]).any(axis=1)
         self._pairs, self._pending, self._waiting = pairs[fresh], [], 0
-
-

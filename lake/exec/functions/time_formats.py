@@ -136,6 +136,10 @@ def _ordinal(number: str, *, upper: bool) -> str:
     return ending.upper() if upper else ending
 
 
+def _fraction(digits: int) -> Writer:
+    return lambda m: f"{m.microsecond:06}"[:digits]
+
+
 _ROMAN: Final = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
 _POSTGRES_WRITERS: Final[dict[str, Writer]] = {
     "YYYY": lambda m: f"{m.year:04}", "YYY": lambda m: f"{m.year % 1000:03}", "YY": lambda m: f"{m.year % 100:02}",
@@ -162,7 +166,7 @@ _POSTGRES_WRITERS: Final[dict[str, Writer]] = {
     **{word: lambda m: "am" if m.hour < 12 else "pm" for word in ("am", "pm")},
     **{word: lambda m: "A.M." if m.hour < 12 else "P.M." for word in ("A.M.", "P.M.")},
     **{word: lambda m: "a.m." if m.hour < 12 else "p.m." for word in ("a.m.", "p.m.")},
-    **{f"FF{digits}": (lambda digits: lambda m: f"{m.microsecond:06}"[:digits])(digits) for digits in range(1, 7)},
+    **{f"FF{digits}": _fraction(digits) for digits in range(1, 7)},
 }  # fmt: skip
 
 
@@ -229,7 +233,7 @@ _POSTGRES_FIELDS: Final = {
     **dict.fromkeys(("DAY", "Day", "day", "DY", "Dy", "dy"), ("", _WORD)),
     **dict.fromkeys(("AM", "PM", "am", "pm"), ("half", "[AaPp][Mm]")),
     **dict.fromkeys(("A.M.", "P.M.", "a.m.", "p.m."), ("half", r"[AaPp]\.[Mm]\.")),
-    **{f"FF{digits}": ("digits", r"\d{1,%d}" % digits) for digits in range(1, 7)},
+    **{f"FF{digits}": ("digits", rf"\d{{1,{digits}}}") for digits in range(1, 7)},
 }  # fmt: skip
 
 

@@ -81,7 +81,9 @@ def number_text(number: float, pattern: str) -> str:
     left, _, right = text.partition(".")
     if len(left.lstrip("0")) > digits:
         left, right = "#" * digits, "#" * places
-    least = digits - next((index for index, char in enumerate(char for char in whole if char in "90") if char == "0"), digits)
+    least = digits - next(
+        (index for index, char in enumerate(char for char in whole if char in "90") if char == "0"), digits
+    )
     left = left.lstrip("0").rjust(least, "0")
     filled = list(left.rjust(digits))
     written = "".join(_next(filled) if char in "90" else char if char == "," else "" for char in whole)
@@ -90,7 +92,9 @@ def number_text(number: float, pattern: str) -> str:
         written += "." + right
         if bare:
             kept = max((index for index, char in enumerate(fraction) if char == "0"), default=-1) + 1
-            written = written[: len(written) - len(right) + kept] + written[len(written) - len(right) + kept :].rstrip("0")
+            written = written[: len(written) - len(right) + kept] + written[len(written) - len(right) + kept :].rstrip(
+                "0"
+            )
     stripped = written.lstrip()
     sign = "-" if number < 0 else "+" if "S" in whole else "" if bare else " "
     signed = sign + stripped
@@ -373,5 +377,3 @@ def epoch_ns(moment: pa.Array) -> pa.Array:
     if micros.size and np.abs(micros).max() > (2**63 - 1) // 1000:
         raise NumericOutOfRange("bigint out of range")
     return views.to_array(micros * 1000, pa.int64(), views.valid_of(moment))
-
-

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from lake.exec.operators.window_input import WindowInput
 
 
-
 # --- places ----------------------------------------------------------------------------------------------------------
 
 
@@ -102,7 +101,9 @@ def ntile(input: WindowInput, count: pa.Array) -> pa.Array:
 @window("lag(value ANY) -> ANY", returns=same_type)
 @window("lag(value ANY, offset BIGINT) -> ANY", returns=same_type)
 @window("lag(value T, offset BIGINT, default T) -> T")
-def lag(input: WindowInput, value: pa.Array, offset: pa.Array | None = None, default: pa.Array | None = None) -> pa.Array:
+def lag(
+    input: WindowInput, value: pa.Array, offset: pa.Array | None = None, default: pa.Array | None = None
+) -> pa.Array:
     """The value of the row so many (1) before; else the default (NULL).
 
     >>> SELECT lag(x, 1, 0) OVER (ORDER BY x) AS n FROM (VALUES (1), (2), (5)) AS t(x) ORDER BY n
@@ -114,7 +115,9 @@ def lag(input: WindowInput, value: pa.Array, offset: pa.Array | None = None, def
 @window("lead(value ANY) -> ANY", returns=same_type)
 @window("lead(value ANY, offset BIGINT) -> ANY", returns=same_type)
 @window("lead(value T, offset BIGINT, default T) -> T")
-def lead(input: WindowInput, value: pa.Array, offset: pa.Array | None = None, default: pa.Array | None = None) -> pa.Array:
+def lead(
+    input: WindowInput, value: pa.Array, offset: pa.Array | None = None, default: pa.Array | None = None
+) -> pa.Array:
     """The value of the row so many (1) behind; else the default (NULL).
 
     >>> SELECT lead(x) OVER (ORDER BY x) AS n FROM (VALUES (1), (2), (5)) AS t(x) ORDER BY n
