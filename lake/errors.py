@@ -159,10 +159,6 @@ class InvalidPreparedStatement(LakeError, sqlstate="26000"):
     """No prepared statement of that name."""
 
 
-class DuplicatePreparedStatement(LakeError, sqlstate="42P05"):
-    """A prepared statement's name that is taken."""
-
-
 class SyntaxFailure(LakeError, sqlstate="42601"):
     """Text that is not a statement."""
 
@@ -225,6 +221,10 @@ class UndefinedFunction(LakeError, sqlstate="42883"):
 
 class UndefinedTable(LakeError, sqlstate="42P01"):
     """No table or view of that name; a near name is the hint."""
+
+
+class DuplicatePreparedStatement(LakeError, sqlstate="42P05"):
+    """A prepared statement's name that is taken."""
 
 
 class UndefinedParameter(LakeError, sqlstate="42P02"):
