@@ -74,6 +74,12 @@ class SortedColumns:
         """The key columns of a batch."""
         return [batch.column(name) for name in self.key_names]
 
+    def order(self, rows: pa.RecordBatch, keys: Sequence[SortKey], *, threads: int = 1) -> Any:
+        """int64[rows]: the rows of a batch in order; as they are where there are no keys."""
+        if not self.key_names:
+            return np.arange(rows.num_rows)
+        return sort_rows(self.keys_of(rows), directions_of(keys), threads=threads)
+
 
 @dataclass(slots=True)
 class SortState:
@@ -127,7 +133,7 @@ class Sort(Breaker):
     def _sorted(self, batches: list[pa.RecordBatch], step: int, threads: int) -> Iterator[pa.RecordBatch]:
         assert self.kept is not None
         rows = self.kept.join(batches)
-        order = sort_rows(self.kept.keys_of(rows), directions_of(self.keys), threads=threads)
+        order = self.kept.order(rows, self.keys, threads=threads)
         return (take_rows(rows, order[start : start + step]) for start in range(0, len(order), step))
 
     def merge(self, context: Context, states: Sequence[SortState]) -> Source:
@@ -145,8 +151,7 @@ class Sort(Breaker):
             return Held(self.columns, [])
         rows = self.kept.join(batches)
         del batches
-        keys = self.kept.keys_of(rows)
-        order = sort_rows(keys, directions_of(self.keys), threads=context.workers) if keys else np.arange(rows.num_rows)
+        order = self.kept.order(rows, self.keys, threads=context.workers)
         stop = None if self.limit is None else self.offset + self.limit
         return SortedRows(self.columns, rows, order[self.offset : stop])
 
@@ -198,7 +203,7 @@ def merge_runs(runs: list[SpillFile], kept: SortedColumns, keys: Sequence[SortKe
             return
         fronts = [block for block in blocks if block is not None]
         rows = kept.join(fronts)
-        order = sort_rows(kept.keys_of(rows), directions_of(keys))
+        order = kept.order(rows, keys)
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         ends = np.cumsum([front.num_rows for front in fronts])
