@@ -50,7 +50,7 @@ from lake.exec.steps import (
 )
 from lake.sql import bound
 from lake.sql.catalog import Settings
-from lake.types import Decimal, Type
+from lake.types import Decimal
 
 if TYPE_CHECKING:
     from lake.exec.context import Context
@@ -75,7 +75,8 @@ class Step:
 class Program:
     """Expressions made into steps. It holds no state of a batch: threads share it.
 
-    narrow  decimals may come out as scaled int64 though their type's physical form is wider (``exec.decimals``)
+    narrow  positions of outputs that may come out as scaled int64 though their type's physical form is wider, or True for
+            all (``exec.decimals``)
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Program:
         exprs: Sequence[bound.Expr],
         context: Context | None = None,
         *,
-        narrow: bool = False,
+        narrow: bool | frozenset[int] = False,
         careful: bool = False,
     ) -> None:
         keep_freed_memory()
@@ -129,12 +130,14 @@ class Program:
             raise FeatureNotSupported(str(error)) from error
         except pa.ArrowInvalid as error:
             raise InvalidParameter(str(error)) from error
-        return [self._finished(registers[index], expr.type) for index, expr in zip(self._outputs, self._exprs)]
+        return [self._finished(registers[index], place) for place, index in enumerate(self._outputs)]
 
-    def _finished(self, value: Any, type: Type) -> Value:
-        if isinstance(type, Decimal) and not self._narrow:
+    def _finished(self, value: Any, place: int) -> Value:
+        type = self._exprs[place].type
+        stays = self._narrow if isinstance(self._narrow, bool) else place in self._narrow
+        if isinstance(type, Decimal) and not stays:
             return decimals.widen(value, type)
-        return value
+        return value  # type: ignore[no-any-return]
 
 
 class Selector:
@@ -414,4 +417,5 @@ class _Builder:
 
 
 def settings_of(context: Context | None) -> Settings | None:
+    """The session's settings, where there are any."""
     return None if context is None else context.settings

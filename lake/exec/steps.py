@@ -69,6 +69,7 @@ def narrowed(batch: pa.RecordBatch, names: list[str], rows: Any) -> pa.RecordBat
 
 
 def column(name: str) -> Run:
+    """The batch's column of a name."""
     def run(batch: pa.RecordBatch) -> Value:
         column = batch.column(name)
         return column if not isinstance(column, pa.ChunkedArray) else views.single(column)
@@ -77,10 +78,12 @@ def column(name: str) -> Run:
 
 
 def plain(value: Value) -> Value:
+    """A value without a dictionary."""
     return value.dictionary_decode() if isinstance(value, pa.DictionaryArray) else value
 
 
 def comparison(op: str, type: Type) -> Run:
+    """``left op right``: over the entries of a dictionary where the other side is a constant."""
     over_entries = OverEntries(lambda left, right: compare(op, left, right, type), is_text_result=False)
 
     def run(batch: pa.RecordBatch, left: Value, right: Value) -> Value:
@@ -98,6 +101,7 @@ def comparison(op: str, type: Type) -> Run:
 
 
 def conjunction(batch: pa.RecordBatch, *operands: Value) -> Value:
+    """AND of all operands, with three values."""
     value = operands[0]
     for operand in operands[1:]:
         value = pc.and_kleene(value, operand)
@@ -105,6 +109,7 @@ def conjunction(batch: pa.RecordBatch, *operands: Value) -> Value:
 
 
 def disjunction(batch: pa.RecordBatch, *operands: Value) -> Value:
+    """OR of all operands, with three values."""
     value = operands[0]
     for operand in operands[1:]:
         value = pc.or_kleene(value, operand)
@@ -112,10 +117,12 @@ def disjunction(batch: pa.RecordBatch, *operands: Value) -> Value:
 
 
 def negation(batch: pa.RecordBatch, operand: Value) -> Value:
+    """NOT, with three values."""
     return pc.invert(operand)
 
 
 def null_test(batch: pa.RecordBatch, operand: Value) -> Value:
+    """IS NULL."""
     if isinstance(operand, pa.DictionaryArray) and operand.dictionary.null_count:
         operand = operand.dictionary_decode()
     return pc.is_null(operand)
@@ -153,6 +160,7 @@ def membership(type: Type, items: tuple[bound.Expr, ...]) -> Run:
 
 
 def any_equal(type: Type) -> Run:
+    """Whether the first value equals one of the others, with three values."""
     equal = comparison("=", type)
 
     def run(batch: pa.RecordBatch, operand: Value, *items: Value) -> Value:
@@ -162,6 +170,7 @@ def any_equal(type: Type) -> Run:
 
 
 def conversion(source: Type, target: Type, is_try: bool, settings: Settings | None) -> Run:
+    """A cast: over the entries of a dictionary."""
     def convert(value: Value) -> Value:
         return cast(value, source, target, is_try=is_try, settings=settings)
 
@@ -182,6 +191,7 @@ def conversion(source: Type, target: Type, is_try: bool, settings: Settings | No
 
 
 def list_maker(type: Type) -> Run:
+    """``[a, b]`` of each row."""
     assert isinstance(type, List)
     of = type.of
 
@@ -198,6 +208,7 @@ def list_maker(type: Type) -> Run:
 
 
 def physical(value: Any, type: Type) -> Any:
+    """A value of a decimal type in its physical form; others as they are."""
     return decimals.widen(value, type) if isinstance(type, Decimal) else value
 
 
@@ -244,6 +255,7 @@ class OverEntries:
 
 
 def case(count: int, type: Type) -> Run:
+    """CASE whose ``count`` conditions and answers are computed for all rows."""
     def run(batch: pa.RecordBatch, *values: Value) -> Value:
         conditions, answers = values[0 : 2 * count : 2], [*values[1 : 2 * count : 2], values[-1]]
         return choose(conditions, answers, batch.num_rows, type)

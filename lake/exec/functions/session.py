@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as package_version
 from typing import Any, Final
 
 import pyarrow as pa
 
+from lake import __version__
 from lake.errors import InvalidParameter, UndefinedObject
 from lake.exec.cast import cast
 from lake.exec.constants import as_array
@@ -32,10 +31,7 @@ def version() -> pa.Scalar:
     >>> starts_with(version(), 'lake ')
     true
     """
-    try:
-        return pa.scalar(f"lake {package_version('lake')}")
-    except PackageNotFoundError:
-        return pa.scalar("lake 0")
+    return pa.scalar(f"lake {__version__}")
 
 
 @scalar("current_user() -> VARCHAR", group=GROUP, volatility="stable", takes_call=True,
