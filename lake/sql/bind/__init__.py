@@ -18,6 +18,7 @@
     select     SELECT
     query      WITH, set operations, VALUES, ORDER BY, LIMIT
     dml        the rows of INSERT, DEFAULT and CHECK expressions
+    change     the rows of UPDATE, DELETE and MERGE, RETURNING
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from collections.abc import Mapping, Sequence
 
 from lake.errors import StatementTooComplex
 from lake.sql import ast
-from lake.sql.bind import call, dml, subquery
+from lake.sql.bind import call, change, dml, subquery
 from lake.sql.bind.coerce import literal_of
 from lake.sql.bind.expr import bind_type
 from lake.sql.bind.query import bind_query, exact
 from lake.sql.bind.scope import BINDERS, Bound, Env, Scope, Shared
 from lake.sql.bound import Column, Expr, Literal
-from lake.sql.catalog import Catalog, Settings, TableColumn
+from lake.sql.catalog import Catalog, Settings, Table, TableColumn
 
 __all__ = ["Binder", "BoundQuery", "bind_type", "literal_of"]
 
@@ -80,3 +81,32 @@ class Binder:
             return dml.bind_insert(statement, columns, defaults or {}, self._shared)
         except RecursionError:
             raise StatementTooComplex("the statement is nested too deep") from None
+
+    def change(
+        self,
+        statement: ast.Update | ast.Delete | ast.Merge,
+        table: Table,
+        columns: Sequence[TableColumn],
+        defaults: Mapping[str, ast.Expr],
+        hidden: Sequence[str],
+    ) -> change.ChangedRows:
+        """The rows that a statement changes; ``hidden`` are columns of ``table`` that name a row, the first never NULL."""
+        try:
+            made = change.Target(
+                statement.table, statement.alias, table, columns, defaults, hidden, self._shared
+            )
+            match statement:
+                case ast.Update():
+                    return change.bind_update(statement, made, self._shared)
+                case ast.Delete():
+                    return change.bind_delete(statement, made, self._shared)
+                case ast.Merge():
+                    return change.bind_merge(statement, made, self._shared)
+        except RecursionError:
+            raise StatementTooComplex("the statement is nested too deep") from None
+
+    def returning(
+        self, items: Sequence[ast.SelectItem], name: ast.Name, alias: ast.Alias | None, table: Table
+    ) -> BoundQuery:
+        """The answer of RETURNING over the rows of ``table``, which are those written."""
+        return change.bind_returning(items, name, alias, table, self._shared)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lake.errors import FeatureNotSupported, SyntaxFailure, WrongObjectType
 from lake.sql import ast, bound
-from lake.sql.bind import aggregate, window
+from lake.sql.bind import aggregate, unnest, window
 from lake.sql.bind.arguments import bind_arguments, function_name, ordered_arguments
 from lake.sql.bind.expr import compare
 from lake.sql.bind.overload import call_function, call_operator, choose, takes_count, unknown_function
@@ -22,6 +22,8 @@ def bind_call(call: ast.Call, env: Env) -> Expr:
         return aggregate.bind_grouping(call, env)
     if name == "overlaps" and len(call.arguments) == 4:
         return bind_overlaps(call, env)
+    if name in unnest.NAMES:
+        return unnest.bind_unnest_call(call, name, env)
     overloads = FUNCTIONS.get(name)
     if not overloads:
         raise unknown_function(name, None, env.position(call))

@@ -18,7 +18,7 @@ from lake.sql.bind.scope import Entry, Env, From
 from lake.sql.bind.window import RUNNING
 from lake.sql.bound import Column, Expr, Literal, WindowCall
 from lake.sql.registry import FUNCTIONS, Scalar, TableFunction, Window
-from lake.types import BIGINT, List
+from lake.types import BIGINT, TEXT, List, Map, Struct
 
 ONE_ROW = plan.Values(((),), ())
 
@@ -51,7 +51,11 @@ def _bind_unnest(source: ast.FunctionSource, name: str, env: Env) -> From:
     lists = [env.bind(item.value) for item in source.arguments]
     if not lists:
         raise UndefinedFunction(f"function {name}() does not exist", position=env.position(source))
-    for item in lists:
+    if len(lists) == 1 and isinstance(lists[0].type, Struct):
+        return _fields(source, name, lists[0], lists[0].type, env)
+    for place, item in enumerate(lists):
+        if isinstance(item.type, Map):
+            lists[place] = item = call_function("map_entries", (item,), env, source)
         if not isinstance(item.type, List):
             words = f"function {name}({item.type.sql.lower()}) does not exist"
             raise UndefinedFunction(words, position=env.position(source))
@@ -68,6 +72,14 @@ def _unnest(source: ast.FunctionSource, name: str, lists: Sequence[Expr], env: E
     made = plan.Unnest(tuple(zip(columns, lists, strict=True)), ONE_ROW, count)
     titles = [name] * len(columns) if len(columns) == 1 else _numbered(name, len(columns))
     return _under_alias(source, name, made, columns, titles, count, env)
+
+
+def _fields(source: ast.FunctionSource, name: str, struct: Expr, type: Struct, env: Env) -> From:
+    """The fields of a struct as the columns of one row."""
+    exprs = [call_function("get_field", (struct, Literal(TEXT, key)), env, source) for key, _ in type.fields]
+    columns = [env.shared.column(key, of) for key, of in type.fields]
+    made = plan.Project(tuple(columns), tuple(exprs), ONE_ROW)
+    return _under_alias(source, name, made, columns, [key for key, _ in type.fields], None, env)
 
 
 def _numbered(name: str, count: int) -> list[str]:

@@ -24,6 +24,7 @@ from lake.types import Type
 
 if TYPE_CHECKING:
     from lake.sql.bind.aggregate import Aggregates
+    from lake.sql.bind.unnest import Unnests
     from lake.sql.bind.window import Windows
     from lake.sql.catalog import Catalog, Settings
 
@@ -128,6 +129,7 @@ class Env:
     clause      the words of an error: ``WHERE``, ``JOIN conditions``
     aggregates  collects aggregate calls; None where none may stand
     windows     collects window calls; None where none may stand
+    unnests     collects unnest calls; None where none may stand
     aliases     select aliases that names may mean where no column has the name
     locals      parameters of the lambdas around
     """
@@ -137,6 +139,7 @@ class Env:
     clause: str
     aggregates: Aggregates | None = None
     windows: Windows | None = None
+    unnests: Unnests | None = None
     aliases: Mapping[str, ast.Expr] = field(default_factory=dict)
     locals: Mapping[str, Column] = field(default_factory=dict)
 

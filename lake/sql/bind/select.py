@@ -20,6 +20,7 @@ from lake.sql.bind.group import Grouping, bind_grouping_elements
 from lake.sql.bind.scope import Bound, Env, Ready, Scope, Shared
 from lake.sql.bind.source import bind_from, bind_sample
 from lake.sql.bind.star import expand_condition, expand_items
+from lake.sql.bind.unnest import Unnests, expand_structs
 from lake.sql.bind.window import Windows
 from lake.sql.bound import Column, Expr, SortKey
 
@@ -34,6 +35,7 @@ class Parts:
     items: Sequence[ast.SelectItem]
     aggregates: Aggregates
     windows: Windows
+    unnests: Unnests
     exprs: list[Expr] = field(default_factory=list)
     having: Expr | None = None
     qualify: Expr | None = None
@@ -53,26 +55,30 @@ def bind_select(
     env = Env(shared, scope, "WHERE")
     if select.sample is not None:
         node = bind_sample(node, select.sample, env)
-    items = expand_items(select.items, env)
+    items = expand_structs(expand_items(select.items, env), env)
     aliases = {item.alias: item.expr for item in reversed(items) if item.alias is not None}
     if select.where is not None:
         test = condition(select.where, replace(env, aliases=aliases), "WHERE")
         node = plan.Filter(bound.conjuncts(test), node)
     grouping = Grouping()
+    unnests = Unnests()
     if select.group:
-        grouping = bind_grouping_elements(select.group, items, replace(env, clause="GROUP BY"))
+        grouping = bind_grouping_elements(select.group, items, replace(env, clause="GROUP BY", unnests=unnests))
     aggregates = Aggregates(groups=grouping.exprs, has_sets=grouping.sets is not None)
-    parts = Parts(items, aggregates, Windows(dict(select.windows)))
+    parts = Parts(items, aggregates, Windows(dict(select.windows)), unnests)
     _bind_parts(parts, select, query, grouping, env)
     if select.group_all:
         _group_all(parts, grouping)
     if select.group or select.group_all or select.having is not None or parts.aggregates.calls:
+        node = parts.unnests.under(node, bound.columns_of(tuple(grouping.exprs), tuple(parts.aggregates.calls)))
         node = _aggregate(parts, grouping, node, env)
         if parts.having is not None:
             node = plan.Filter(bound.conjuncts(parts.having), node)
+    node = parts.unnests.under(node, parts.windows.used)
     node = parts.windows.above(node)
     if parts.qualify is not None:
         node = plan.Filter(bound.conjuncts(parts.qualify), node)
+    node = parts.unnests.above(node)
     return _project(parts, select, node, env)
 
 
@@ -89,7 +95,7 @@ def _bind_parts(
     parts: Parts, select: ast.Select, query: ast.Query | None, grouping: Grouping, env: Env
 ) -> None:
     """Binds select list, HAVING, QUALIFY, DISTINCT ON and ORDER BY over FROM's columns."""
-    inner = replace(env, clause="SELECT", aggregates=parts.aggregates, windows=parts.windows)
+    inner = replace(env, clause="SELECT", aggregates=parts.aggregates, windows=parts.windows, unnests=parts.unnests)
     before: dict[str, ast.Expr] = {}
     for place, item in enumerate(parts.items):
         found = grouping.items.get(place)
@@ -98,9 +104,9 @@ def _bind_parts(
             before = {**before, item.alias: _aliased(item, parts.exprs[-1])}
     inner = replace(inner, aliases=before)
     if select.having is not None:
-        parts.having = condition(select.having, replace(inner, clause="HAVING", windows=None), "HAVING")
+        parts.having = condition(select.having, replace(inner, clause="HAVING", windows=None, unnests=None), "HAVING")
     if select.qualify is not None:
-        parts.qualify = condition(select.qualify, replace(inner, clause="QUALIFY"), "QUALIFY")
+        parts.qualify = condition(select.qualify, replace(inner, clause="QUALIFY", unnests=None), "QUALIFY")
     for expr in select.distinct_on:
         place_or_none = _output_place(expr, parts, inner, "SELECT DISTINCT ON")
         parts.distinct_on.append(inner.bind(expr) if place_or_none is None else parts.exprs[place_or_none])
@@ -173,6 +179,7 @@ def _aggregate(parts: Parts, grouping: Grouping, node: plan.Plan, env: Env) -> p
         for key, source in zip(parts.order, parts.order_nodes, strict=True)
     ]
     parts.windows.map(regroup.move)
+    parts.unnests.map(regroup.move)
     return plan.Aggregate(groups, parts.aggregates.pairs, node, grouping.sets, parts.aggregates.grouping_id)
 
 

@@ -14,7 +14,7 @@ from lake.sql.bind.arguments import bind_arguments, ordered_arguments
 from lake.sql.bind.coerce import cast, is_numeric
 from lake.sql.bind.overload import choose
 from lake.sql.bind.scope import Env
-from lake.sql.bound import Column, Expr, Frame, FrameBound, Rule, SortKey, WindowCall, map_expressions
+from lake.sql.bound import Column, Expr, Frame, FrameBound, Rule, SortKey, WindowCall, columns_of, map_expressions
 from lake.sql.registry import FUNCTIONS, Aggregate, Window
 from lake.types import BIGINT, INTERVAL, Date, Time, Timestamp, Type
 
@@ -47,6 +47,13 @@ class Windows:
     def ids(self) -> frozenset[int]:
         """Ids of the columns that stand for calls."""
         return frozenset(column.id for calls in self.calls.values() for column in calls.values())
+
+    @property
+    def used(self) -> frozenset[int]:
+        """Ids of the columns that windows and calls need."""
+        return columns_of(*(
+            part for over, calls in self.calls.items() for part in (over.partition, over.order, *calls)
+        ))  # fmt: skip
 
     def map(self, change: Rule) -> None:
         """Changes every expression of every window and call."""
