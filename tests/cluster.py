@@ -61,15 +61,18 @@ class Wire:
 class Node:
     """A node in a process of its own."""
 
-    def __init__(self, folder: Path, *flags: str, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *flags: str, environ: Mapping[str, str] | None = None, at: Path = ROOT
+    ) -> None:
         self.folder = folder
         self.port = free_port()
         self.started = time.monotonic()
         self.wait_secs = 0.0
-        self._log = (folder.parent / f"{folder.name}.{self.port}.log").open("wb")
+        self._log = (at / folder.parent / f"{folder.name}.{self.port}.log").open("wb")
+        place = str(folder) if folder.is_absolute() else f"./{folder}"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "lake", "serve", str(folder), "--addr", f"127.0.0.1:{self.port}", *flags],
-            cwd=ROOT, env={**os.environ, **(environ or {})}, stdout=self._log, stderr=subprocess.STDOUT,
+            [sys.executable, "-m", "lake", "serve", place, "--addr", f"127.0.0.1:{self.port}", *flags],
+            cwd=at, env={**os.environ, **(environ or {})}, stdout=self._log, stderr=subprocess.STDOUT,
         )
 
     @property

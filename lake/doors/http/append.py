@@ -6,7 +6,7 @@ from typing import Final
 
 from aiohttp import web
 
-from lake.doors.http.routes import caller_of, node_of, route
+from lake.doors.http.routes import caller_of, json_answer, node_of, route
 from lake.errors import InvalidParameter, ProtocolViolation
 from lake.roles import Role
 
@@ -37,7 +37,7 @@ async def append(request: web.Request) -> web.StreamResponse:
     done = await node.append(
         caller, request.match_info["table"], body, is_arrow=is_arrow, producer=producer, seq=seq, prev=prev
     )
-    return web.json_response(
+    return json_answer(
         {"seg": done.seg, "duplicate": done.duplicate, "conflict": done.conflict, "row": done.row, "ms": done.ms}
     )
 
@@ -54,7 +54,7 @@ async def insert(request: web.Request) -> web.StreamResponse:
     except UnicodeDecodeError as error:
         raise ProtocolViolation(f"the body is not UTF-8: {error.reason} at byte {error.start}") from None
     outcome = await node.insert(caller, request.match_info["table"], query, request.query.get("job"))
-    return web.json_response(outcome)
+    return json_answer(outcome)
 
 
 def _counter(request: web.Request, name: str, low: int) -> int | None:

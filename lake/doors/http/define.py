@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from lake.doors.http.routes import caller_of, node_of, route
+from lake.doors.http.routes import caller_of, json_answer, node_of, route
 from lake.errors import FeatureNotSupported, ProtocolViolation
 from lake.roles import Role
 from lake.types import Type, parse_arrow_name
@@ -28,7 +28,7 @@ async def define_table(request: web.Request) -> web.StreamResponse:
         raise ProtocolViolation(f"the body is not JSON: {error}") from None
     name = request.match_info["name"]
     outcome = await node_of(request).define_table(caller_of(request), name, _columns(body))
-    return web.json_response(outcome)
+    return json_answer(outcome)
 
 
 def _columns(body: Any) -> list[tuple[str, Type]]:

@@ -7,9 +7,10 @@ Spec: HTTP, Query, answer rules 1 to 4.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
 from typing import Any, Final
 
 import orjson
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from lake.db.result import Result
 from lake.db.values import json_values, text_values
-from lake.types import Type, arrow_name
+from lake.types import Decimal, Float, Integer, Type, arrow_name
 
 FORMATS: Final = ("json", "typed", "table", "arrow", "csv", "tsv", "ndjson", "parquet", "xlsx")
 CONTENT_TYPES: Final = {
@@ -30,7 +31,7 @@ CONTENT_TYPES: Final = {
     "ndjson": "application/x-ndjson",
     "parquet": "application/vnd.apache.parquet",
 }
-CELL_CHARS_MAX: Final = 200  # of a cell of a text table
+CELL_CHARS_MAX: Final = 200  # of a line of a cell of a text table
 GROUP_ROWS: Final = 262_144  # of a row group of a Parquet download, which is in memory until it is whole
 
 
@@ -69,34 +70,40 @@ def table(result: Result) -> bytes:
 
 
 def draw(names: tuple[str, ...], types: tuple[Type, ...], columns: list[list[str | None]], rows: int) -> str:
-    """A text table of columns of texts; None is NULL, a long cell is cut.
+    """A text table of columns of texts; None is NULL, a long line is cut, a value of several lines takes several.
 
     +----+-------+
     | id | name  |
     +----+-------+
     |  1 | Alice |
     +----+-------+
+    (1 row)
     """
-    cells = [[_cell(value) for value in column] for column in columns]
-    widths = [max([len(name), *map(len, column)]) for name, column in zip(names, cells, strict=True)]
-    line = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
-    right = [type.sql.startswith(("TINY", "SMALL", "INT", "BIG", "REAL", "DOUBLE", "DEC")) for type in types]
-    right = [flag and type.sql != "INTERVAL" for flag, type in zip(right, types, strict=True)]
-    lines = [line, _row([name.ljust(width) for name, width in zip(names, widths, strict=True)]), line]
+    cells = [[_lines(value) for value in column] for column in columns]
+    widths = [
+        max([len(name), *(len(line) for cell in column for line in cell)]) for name, column in zip(names, cells, strict=True)
+    ]
+    right = [isinstance(type, Integer | Float | Decimal) for type in types]
+    rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
+    lines = [rule, _row(names, widths, [False] * len(names)), rule]
     for row in zip(*cells, strict=True):
-        lines.append(
-            _row([v.rjust(w) if to_right else v.ljust(w) for v, w, to_right in zip(row, widths, right, strict=True)])
-        )
+        for texts in zip_longest(*row, fillvalue=""):
+            lines.append(_row(texts, widths, right))
     count = f"{rows} row" if rows == 1 else f"{rows} rows"
-    return "\n".join([*lines, line, f"({count})", ""])
+    return "\n".join([*lines, rule, f"({count})", ""])
 
 
-def _cell(value: str | None) -> str:
-    text = "NULL" if value is None else value.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
-    return text if len(text) <= CELL_CHARS_MAX else text[: CELL_CHARS_MAX - 1] + "…"
+def _lines(value: str | None) -> list[str]:
+    if value is None:
+        return ["NULL"]
+    lines = value.replace("\r", "\\r").replace("\t", "\\t").split("\n")
+    return [line if len(line) <= CELL_CHARS_MAX else line[: CELL_CHARS_MAX - 1] + "…" for line in lines]
 
 
-def _row(cells: list[str]) -> str:
+def _row(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    cells = [
+        text.rjust(width) if to_right else text.ljust(width) for text, width, to_right in zip(texts, widths, right, strict=True)
+    ]
     return "| " + " | ".join(cells) + " |"
 
 

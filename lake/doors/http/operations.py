@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from lake.doors.http.routes import caller_of, node_of, route
+from lake.doors.http.routes import caller_of, json_answer, node_of, route
 from lake.metrics import expose
 from lake.roles import Role
 
@@ -12,7 +12,7 @@ from lake.roles import Role
 @route("GET", "/stats", role=None)
 async def stats(request: web.Request) -> web.StreamResponse:
     """Health and position."""
-    return web.json_response(node_of(request).stats())
+    return json_answer(node_of(request).stats())
 
 
 @route("GET", "/healthz", role=None, while_stopping=True)
@@ -34,7 +34,7 @@ async def ready(request: web.Request) -> web.StreamResponse:
 async def whoami(request: web.Request) -> web.StreamResponse:
     """Who the node takes the caller for."""
     caller = caller_of(request)
-    return web.json_response(
+    return json_answer(
         {"user": caller.user, "role": caller.role.label, "superuser": caller.superuser, "open": caller.open}
     )
 
@@ -48,7 +48,7 @@ async def metrics(request: web.Request) -> web.StreamResponse:
 @route("POST", "/tier", role=Role.ADMIN)
 async def tier(request: web.Request) -> web.StreamResponse:
     """Writes the log into Parquet."""
-    return web.json_response({"rows_tiered": await node_of(request).tier(caller_of(request))})
+    return json_answer({"rows_tiered": await node_of(request).tier(caller_of(request))})
 
 
 @route("GET", "/", role=None)

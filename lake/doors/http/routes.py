@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+import orjson
 from aiohttp import web
 
 from lake.net.node import Node
@@ -63,3 +64,8 @@ def caller_of(request: web.Request) -> Principal:
     principal = request[CALLER]
     assert isinstance(principal, Principal)
     return principal
+
+
+def json_answer(value: Any) -> web.Response:
+    """An answer that is JSON."""
+    return web.Response(body=orjson.dumps(value), content_type="application/json")

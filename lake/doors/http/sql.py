@@ -19,7 +19,7 @@ from lake import log
 from lake.db.result import Result
 from lake.doors.http import encode
 from lake.doors.http.pages import Pages
-from lake.doors.http.routes import caller_of, node_of, route
+from lake.doors.http.routes import caller_of, json_answer, node_of, route
 from lake.errors import FeatureNotSupported, InvalidParameter, LakeError, ProtocolViolation
 from lake.net.node import Stream
 from lake.roles import Role
@@ -85,7 +85,7 @@ async def page(request: web.Request) -> web.StreamResponse:
 async def end_session(request: web.Request) -> web.StreamResponse:
     """Ends a session."""
     node_of(request).end_session(caller_of(request), request.match_info["id"])
-    return web.json_response({"ended": True})
+    return json_answer({"ended": True})
 
 
 async def _statement_of(request: web.Request) -> tuple[str, dict[str, Any] | None]:
