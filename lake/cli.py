@@ -95,6 +95,7 @@ def _serve(options: argparse.Namespace) -> int:
 
     from lake.config import SETTINGS, load
     from lake.doors.http.app import make_app
+    from lake.doors.postgres.server import PostgresDoor
     from lake.net.lifecycle import serve
 
     given = {row.name: getattr(options, row.name, None) for row in SETTINGS if row.flag}
@@ -103,7 +104,7 @@ def _serve(options: argparse.Namespace) -> int:
     if not given.get("lake"):
         print("lake serve needs a folder: lake serve ./demo", file=sys.stderr)
         return 2
-    asyncio.run(serve(load(options=given), make_app, lambda text: print(text, flush=True)))
+    asyncio.run(serve(load(options=given), make_app, lambda text: print(text, flush=True), PostgresDoor))
     return 0
 
 

@@ -120,7 +120,7 @@ class Config:
     lakes: str | None = setting(None, None, "lakes", "a folder of lakes: one database each", used=False)
     default: str | None = setting(None, None, "default", "the database that paths without /db/ mean", used=False)
     addr: str = setting("127.0.0.1:8080", None, "addr", "address of the HTTP door", "host:port")
-    pg: str | None = setting(None, None, "pg", "address of the Postgres door", "host:port", used=False)
+    pg: str | None = setting(None, None, "pg", "address of the Postgres door", "host:port")
     kafka: str | None = setting(None, None, "kafka", "address of the Kafka door", "host:port", used=False)
     kafka_advertise: str | None = setting(
         None, None, "kafka-advertise", "address Kafka clients are told; the host of --addr without", "host:port",

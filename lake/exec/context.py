@@ -26,6 +26,11 @@ class Cancellation:
             self.reason = reason
         self._stopped.set()
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the query shall stop."""
+        return self._stopped.is_set()
+
     def check(self) -> None:
         """57014 once the query was stopped."""
         if self._stopped.is_set():

@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from aiohttp import web
 
@@ -39,10 +39,29 @@ lake {name} is served at http://{address}
   stop  control-C"""
 
 
-async def serve(config: Config, make_app: Callable[[Node], web.Application], say: Callable[[str], None]) -> None:
+class Door(Protocol):
+    """A door beside HTTP, with a socket of its own."""
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Listens; answers the address."""
+
+    def drain(self) -> None:
+        """Accepts nobody any more; what runs goes on."""
+
+    async def stop(self) -> None:
+        """Ends what is left."""
+
+
+async def serve(
+    config: Config,
+    make_app: Callable[[Node], web.Application],
+    say: Callable[[str], None],
+    make_pg: Callable[[Node], Door] | None = None,
+) -> None:
     """Serves a lake until a signal, or the end of standard input, says stop.
 
-    say  prints what a person who started the node wants to read
+    say      prints what a person who started the node wants to read
+    make_pg  the Postgres door, opened where --pg says
     """
     host, port = _place(config.addr)
     database = await asyncio.to_thread(Database.open, config)
@@ -55,6 +74,7 @@ async def serve(config: Config, make_app: Callable[[Node], web.Application], say
         asyncio.get_running_loop().run_in_executor(None, _wait_for_stdin, asyncio.get_running_loop(), stopping)
     runner = web.AppRunner(make_app(node), access_log=None, shutdown_timeout=1.0, handler_cancellation=True)
     await runner.setup()
+    pg = make_pg(node) if make_pg is not None and config.pg is not None else None
     try:
         try:
             await web.TCPSite(runner, host, port, backlog=BACKLOG_MAX).start()
@@ -66,14 +86,21 @@ async def serve(config: Config, make_app: Callable[[Node], web.Application], say
         await asyncio.to_thread(_warm_kernels, say)
         await asyncio.to_thread(database.start, address)
         owner = await asyncio.to_thread(leave_owner_key, config, address)
+        if pg is not None:
+            assert config.pg is not None
+            say("Postgres clients: {}:{}".format(*await pg.start(*_place(config.pg, "--pg"))))
         node.state = "serving"
         ROLE.set(1, role="leader")
         say(WELCOME.format(name=database.name, address=address, path=config.lake))
         await stopping.wait()
         say("stopping: running requests may finish; a second signal stops at once")
         await asyncio.sleep(config.drain_grace_secs)
+        if pg is not None:
+            pg.drain()
         await node.drain()
     finally:
+        if pg is not None:
+            await pg.stop()
         await runner.cleanup()
         await asyncio.to_thread(node.close)
         if owner is not None:
@@ -91,14 +118,14 @@ def _warm_kernels(say: Callable[[str], None]) -> None:
     warm(progress)
 
 
-def _place(addr: str) -> tuple[str, int]:
-    """Host and port of ``--addr``; a port alone is one of this machine.
+def _place(addr: str, flag: str = "--addr") -> tuple[str, int]:
+    """Host and port of an address flag; a port alone is one of this machine.
 
     22023  not an address
     """
     host, _, port = addr.rpartition(":")
     if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
-        raise InvalidParameter(f"--addr is HOST:PORT, not {addr!r}")
+        raise InvalidParameter(f"{flag} is HOST:PORT, not {addr!r}")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 

@@ -1,0 +1,188 @@
+"""Prepared statements: parsed once, described before they have values, run with bound ones.
+
+    statement = prepare("SELECT name FROM t WHERE id = $1")
+    describe(statement, session, {})                    Description(parameters=(BIGINT,), names=("name",), types=(TEXT,))
+    run(statement, session, [Argument(7)], cancellation)
+
+A parameter's type is the one its door was told, else what the binder casts it to, else text.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from lake.db.names import find_table, qualified
+from lake.db.result import Result
+from lake.db.session import Session
+from lake.db.statements import STATEMENTS
+from lake.errors import UndefinedParameter
+from lake.exec.context import Cancellation
+from lake.exec.evaluate import fold
+from lake.roles import Role
+from lake.sql import ast, bound, parser
+from lake.sql.bind import Binder, literal_of
+from lake.sql.bind.coerce import cast
+from lake.sql.catalog import TableColumn
+from lake.types import NULL, TEXT, Type
+
+PARSED_MAX: Final = 512
+TEXT_BYTES_MAX: Final = 16 << 10  # a longer text is a load, not a statement that comes again
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A parsed statement; ``parameters`` is the greatest number of a ``$n`` in it."""
+
+    text: str
+    statement: ast.Statement | None
+    parameters: int
+
+    @property
+    def is_query(self) -> bool:
+        """Whether it is a SELECT or its like, which may be run to be described."""
+        return isinstance(self.statement, ast.QueryStatement)
+
+    @property
+    def writes(self) -> bool:
+        """Whether it needs more than the right to read."""
+        handler = STATEMENTS.get(type(self.statement)) if self.statement is not None else None
+        return handler is not None and handler.role is not Role.READ
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A parameter's value: a Python value, and the type it is cast to, if any."""
+
+    value: Any
+    type: Type | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a statement takes and answers; ``names`` is None where it answers no rows."""
+
+    parameters: tuple[Type, ...]
+    names: tuple[str, ...] | None
+    types: tuple[Type, ...]
+
+
+def prepare(text: str) -> Prepared:
+    """The one statement of ``text``; an empty text is a statement that does nothing.
+
+    42601  a text that is no statement, or several
+    """
+    return _parse_kept(text) if len(text) <= TEXT_BYTES_MAX else _parse(text)
+
+
+def _parse(text: str) -> Prepared:
+    statements = parser.parse(text)
+    assert len(statements) <= 1, "doors cut scripts into statements"
+    if not statements:
+        return Prepared(text, None, 0)
+    numbers = [int(item.name) for item in _parameters(statements[0]) if item.name.isdigit()]
+    return Prepared(text, statements[0], max(numbers, default=0))
+
+
+_parse_kept = lru_cache(PARSED_MAX)(_parse)
+
+
+def _parameters(node: object) -> Iterator[ast.Parameter]:
+    if isinstance(node, ast.Parameter):
+        yield node
+    elif isinstance(node, tuple | list):
+        for item in node:
+            yield from _parameters(item)
+    elif isinstance(node, ast.Node):
+        for field in dataclasses.fields(node):
+            yield from _parameters(getattr(node, field.name))
+
+
+def run(prepared: Prepared, session: Session, arguments: Sequence[Argument], cancellation: Cancellation) -> Result:
+    """Runs the statement. Errors are the statement's.
+
+    42P02  fewer arguments than parameters
+    """
+    if prepared.statement is None:
+        return Result.done("EMPTY", {})
+    if len(arguments) < prepared.parameters:
+        raise UndefinedParameter(f"there is no parameter ${len(arguments) + 1}")
+    literals = {str(number): _literal(item, session) for number, item in enumerate(arguments, 1)}
+    return session.run_statement(prepared.statement, prepared.text, literals, cancellation)
+
+
+def _literal(argument: Argument, session: Session) -> bound.Literal:
+    """The constant an argument stands for.
+
+    22P02  a text that is no value of its type
+    """
+    literal = literal_of(argument.value)
+    if argument.type is None:
+        return literal
+    settings = session.statement_settings()
+    made = cast(literal, argument.type, time_zone=settings.time_zone)
+    if isinstance(made, bound.Literal):
+        return made
+    return fold(made, session.database.context(settings, Cancellation()))
+
+
+class _Unbound(dict[str, bound.Literal]):
+    """Parameters before they have values: each is made when the binder meets it."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def get(self, name: str, default: Any = None) -> bound.Literal:
+        return self.setdefault(name, bound.Unknown(NULL, None))
+
+
+def describe(prepared: Prepared, session: Session, known: Mapping[int, Type]) -> Description:
+    """What the statement takes and answers, without running it; ``known`` are types of parameters by number.
+
+    Statements that only show something are run, because their rows are made at once anyway.
+    """
+    unbound = _Unbound({str(number): bound.Literal(type, None) for number, type in known.items()})
+    names, types = _answer(prepared, session, unbound)
+    found = tuple(_type_of(number, known, unbound) for number in range(1, prepared.parameters + 1))
+    return Description(found, names, types)
+
+
+def _type_of(number: int, known: Mapping[int, Type], unbound: Mapping[str, bound.Literal]) -> Type:
+    if number in known:
+        return known[number]
+    met = unbound.get(str(number))
+    return met.seen[0] if isinstance(met, bound.Unknown) and met.seen else TEXT
+
+
+def _answer(
+    prepared: Prepared, session: Session, unbound: Mapping[str, bound.Literal]
+) -> tuple[tuple[str, ...] | None, tuple[Type, ...]]:
+    stmt = prepared.statement
+    settings = session.statement_settings()
+    catalog = session.database.catalog(settings)
+    binder = Binder(catalog, settings, unbound)
+    match stmt:
+        case ast.QueryStatement(query):
+            found = binder.query(query)
+            return found.names, tuple(column.type for column in found.columns)
+        case ast.Explain():
+            return ("plan_type", "plan"), (TEXT, TEXT)
+        case ast.Insert():
+            table = catalog.state.find(*reversed(qualified(stmt.table.parts, session.database.name)))
+            if table is not None:
+                table = find_table(catalog.state, stmt.table, session.database.name)
+                columns = [TableColumn(column.name, column.type, not column.not_null) for column in table.columns]
+                defaults = {c.name: parser.parse_expression(c.default) for c in table.columns if c.default}
+                binder.insert(stmt, columns, defaults)
+            return None, ()
+        case ast.Describe() | ast.ShowObjects() | ast.ShowColumns() | ast.ShowCreate() | ast.ShowSetting() | ast.Summarize():
+            result = session.run_statement(stmt, prepared.text, {}, Cancellation())
+            result.close()
+            return result.names, result.types
+        case _:
+            return None, ()
+
+

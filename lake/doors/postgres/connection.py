@@ -1,0 +1,545 @@
+"""One client: startup, then its messages in order, each answered or refused.
+
+    startup -> sign-in -> ReadyForQuery -> Query | Parse Bind Describe Execute .. Sync -> ReadyForQuery -> ..
+
+An error in the extended protocol skips to Sync. A LakeError keeps the connection; bytes that cannot be cut into messages
+end it. Source: PostgreSQL documentation, 55.2 (Message Flow).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from lake import log
+from lake.db.prepared import Prepared, describe
+from lake.db.session import Session
+from lake.db.settings import change_setting
+from lake.doors.postgres import copy_run
+from lake.doors.postgres.commands import ALL, Reply, fetched_portal, run_command
+from lake.doors.postgres.copy import parse_copy
+from lake.doors.postgres.frames import CANCEL_REQUEST, GSSENC_REQUEST, PROTOCOL, SSL_REQUEST, Startup
+from lake.doors.postgres.messages import encode
+from lake.doors.postgres.parameters import decode_parameter, type_of_oid
+from lake.doors.postgres.portals import Portal, Running
+from lake.doors.postgres.rows import fields_of
+from lake.doors.postgres.session import BLOCK, REPORTED, Client, Command, Statement, parse_one, parse_script
+from lake.doors.postgres.sign_in import sign_in
+from lake.doors.postgres.wire import Gone, Wire
+from lake.errors import (
+    DuplicateCursor,
+    FeatureNotSupported,
+    InternalError,
+    LakeError,
+    NodeStopping,
+    ProtocolViolation,
+    TooManyRequests,
+)
+from lake.exec.context import Cancellation
+from lake.net.node import GONE
+from lake.types import TEXT, pg_oid
+
+if TYPE_CHECKING:
+    from lake.doors.postgres.server import PostgresDoor
+
+T = TypeVar("T")
+CLEARTEXT: Final = 3
+SIGN_IN_SECS: Final = 60.0  # as Postgres's authentication_timeout
+TIMED_OUT: Final = "canceling statement due to statement timeout"
+
+
+class Connection:
+    """A client's connection, from its first byte to its last."""
+
+    def __init__(self, door: PostgresDoor, pid: int) -> None:
+        self.door = door
+        self.node = door.node
+        self.pid = pid
+        self.secret = secrets.randbits(31)
+        self.cancellation = Cancellation()
+        self.wire: Wire
+        self.client: Client
+        self._is_skipping = False
+        self._is_idle = True
+
+    async def serve(self, wire: Wire) -> None:
+        """Answers the client until it leaves."""
+        self.wire = wire
+        wire.on_gone = lambda: self.cancellation.stop(GONE)
+        try:
+            async with asyncio.timeout(SIGN_IN_SECS):
+                is_in = await self._start()
+            if is_in:
+                await self._answer_messages()
+        except (Gone, TimeoutError, ConnectionError):
+            pass
+        except LakeError as error:
+            self._send_error(error, fatal=True)
+        except Exception as error:
+            log.error("internal error", error)
+            self._send_error(InternalError(f"internal error: {type(error).__name__}: {error}"), fatal=True)
+        finally:
+            await self._leave()
+
+    async def serve_too_many(self, wire: Wire) -> None:
+        """Turns a client away: the door holds as many connections as it may."""
+        self.wire = wire
+        self._send_error(TooManyRequests("sorry, too many clients already"), fatal=True)
+        wire.close()
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        if hasattr(self, "wire"):
+            self.wire.abort()
+
+    async def ended(self) -> None:
+        """Returns when the connection has ended."""
+        if hasattr(self, "wire"):
+            await self.wire.ended()
+
+    async def _leave(self) -> None:
+        with contextlib.suppress(Exception):
+            self.wire.close()
+        self.door.forget(self)
+        portals = self.client.drop_portals(keep_held=False) if hasattr(self, "client") else []
+        running = [portal.running for portal in portals if portal.running is not None]
+        if running:
+            self.node.background(lambda: [item.close() for item in running])
+
+    def stop_statement(self) -> None:
+        """Stops what runs: a cancel request came with the right key."""
+        self.cancellation.stop()
+
+    def drain(self) -> None:
+        """Ends the connection where it waits for its client; a running statement goes on."""
+        if self._is_idle and hasattr(self, "wire"):
+            self._send_error(NodeStopping("terminating connection due to administrator command"), fatal=True)
+            self.wire.close()
+
+    # --- startup -----------------------------------------------------------------------------------------------------
+
+    async def _start(self) -> bool:
+        """Startup and sign-in; whether the client may go on."""
+        while True:
+            packet = await self.wire.startup()
+            if packet.code in (SSL_REQUEST, GSSENC_REQUEST):
+                self.wire.send(b"N")
+                await self.wire.flush()
+            elif packet.code == CANCEL_REQUEST:
+                self.door.cancel(packet.pid, packet.secret)
+                return False
+            else:
+                break
+        if packet.major != PROTOCOL:
+            raise FeatureNotSupported(f"unsupported frontend protocol {packet.major}.{packet.minor}: server supports 3.0")
+        self._negotiate(packet)
+        self.node.check_serving()
+        user = packet.parameters.get("user", "")
+        if "replication" in packet.parameters and packet.parameters["replication"].lower() not in ("false", "off", "no", "0"):
+            raise FeatureNotSupported("replication connections are not supported")
+        principal = await self._sign_in(user)
+        self.client = Client(Session(self.node.database, principal))
+        self._take_settings(packet.parameters)
+        self.wire.send(encode("Authentication", 0))
+        self._tell_settings()
+        for name, value in (("is_superuser", "on" if principal.superuser else "off"), ("session_authorization", user),
+                            ("default_transaction_read_only", "off"), ("in_hot_standby", "off")):  # fmt: skip
+            self.wire.send(encode("ParameterStatus", name, value))
+        self.wire.send(encode("BackendKeyData", self.pid, self.secret))
+        self.wire.send(encode("ReadyForQuery", self.client.status))
+        await self.wire.flush()
+        return True
+
+    def _negotiate(self, packet: Startup) -> None:
+        options = [name for name in packet.parameters if name.startswith("_pq_.")]
+        if packet.minor or options:
+            self.wire.send(encode("NegotiateProtocolVersion", PROTOCOL << 16, options))
+
+    async def _sign_in(self, user: str) -> Any:
+        if not self.node.tokens.are_set:
+            return self.node.sign_in(None)
+        self.wire.send(encode("Authentication", CLEARTEXT))
+        name, fields = await self.wire.message()
+        if name != "Password" or not fields["body"].endswith(b"\x00"):
+            raise ProtocolViolation("expected password response")
+        return sign_in(self.node, user, fields["body"][:-1].decode("utf-8", "replace"))
+
+    def _take_settings(self, parameters: dict[str, str]) -> None:
+        settings = self.client.session.settings
+        words = parameters.get("options", "").replace("\\ ", "\0").split()
+        given = {name: value for name, value in parameters.items() if name.lower() not in STARTUP_OWN and name[:1] != "_"}
+        pairs = [word.removeprefix("-c").removeprefix("--") for word in words]
+        given.update(tuple(pair.replace("\0", " ").split("=", 1)) for pair in pairs if "=" in pair)  # type: ignore[misc]
+        for name, value in given.items():
+            change_setting(settings, name, value)
+
+    def _tell_settings(self) -> None:
+        """Reports settings that drivers follow, where they differ from what was told before."""
+        settings, told = self.client.session.settings, self.client.told
+        for key, shown in REPORTED.items():
+            value = settings[key].value if key in settings else ""
+            if told.get(key) != value:
+                told[key] = value
+                self.wire.send(encode("ParameterStatus", shown, value))
+
+    # --- messages ----------------------------------------------------------------------------------------------------
+
+    async def _answer_messages(self) -> None:
+        while True:
+            self._is_idle = not self._is_skipping
+            try:
+                name, fields = await self.wire.message()
+                self._is_idle = False
+                if name == "Terminate":
+                    return
+                if self._is_skipping and name != "Sync":
+                    continue
+                with self.node.request():
+                    await getattr(self, HANDLERS[name])(fields)
+            except LakeError as error:
+                if self.wire.frames.lost:
+                    raise
+                self._fail(error)
+                if self._in_query:
+                    self._in_query = False
+                    self._ready()
+                else:
+                    self._is_skipping = True
+
+    _in_query = False
+
+    def _fail(self, error: LakeError) -> None:
+        self.client.fail()
+        self._send_error(error)
+
+    def _send_error(self, error: LakeError, *, fatal: bool = False) -> None:
+        severity = "FATAL" if fatal else "ERROR"
+        fields = {"S": severity, "V": severity, "C": error.sqlstate, "M": error.message or "unknown error"}
+        for code, text in (("D", error.detail), ("H", error.hint)):
+            if text:
+                fields[code] = text
+        if error.position is not None:
+            fields["P"] = str(error.position)
+        with contextlib.suppress(Exception):
+            self.wire.send(encode("ErrorResponse", fields))
+
+    def _send_notice(self, code: str, text: str, severity: str = "NOTICE") -> None:
+        self.wire.send(encode("NoticeResponse", {"S": severity, "V": severity, "C": code, "M": text}))
+
+    def _ready(self) -> None:
+        self._tell_settings()
+        self.wire.send(encode("ReadyForQuery", self.client.status))
+
+    async def work(self, run: Callable[[], T]) -> T:
+        """Runs blocking work of this client on a worker thread, under its statement timeout."""
+        limit = _milliseconds(self.client.session.settings.get("statement_timeout"))
+        if not limit:
+            return await self.node.call(run)
+        stop = asyncio.get_running_loop().call_later(limit / 1000, self.cancellation.stop, TIMED_OUT)
+        try:
+            return await self.node.call(run)
+        finally:
+            stop.cancel()
+
+    # --- simple query ------------------------------------------------------------------------------------------------
+
+    async def query(self, fields: dict[str, Any]) -> None:
+        """Query: every statement of a script, in order, up to the first that fails."""
+        self._in_query = True
+        self.node.check_serving()
+        self.cancellation = Cancellation()
+        for portal in (self.client.portals.pop("", None),):
+            if portal is not None and portal.running is not None:
+                self.node.background(portal.running.close)
+        script = parse_script(fields["text"])
+        if not script:
+            self.wire.send(encode("EmptyQueryResponse"))
+        for _, source in script:
+            self.client.check_may_run(source)
+            await self._run_whole(Portal(source, (), ()))
+        self._in_query = False
+        self._ready()
+
+    async def _run_whole(self, portal: Portal) -> None:
+        """Runs a statement of a simple query to its end, with its row description."""
+        if await self._copy(portal):
+            return
+        reply = await self._start_portal(portal)
+        running = reply.running
+        if running is None:
+            self.wire.send(encode("CommandComplete", reply.tag))
+            return
+        formats = portal.formats_for(len(running.types))
+        if running.result.is_query and not reply.is_move:
+            self.wire.send(encode("RowDescription", running.columns(formats)))
+        try:
+            await self._send_rows(running, formats, reply.limit, reply.is_move)
+        except BaseException:
+            self.node.background(running.close)
+            raise
+        self.wire.send(encode("CommandComplete", self._tag(reply, running)))
+
+    async def _start_portal(self, portal: Portal) -> Reply:
+        """Starts a statement or runs a command, and tells its notices."""
+        client, source = self.client, portal.source
+        if isinstance(source, Command):
+            reply = await self.work(
+                lambda: run_command(source, client, portal.arguments, portal.formats, self.cancellation)
+            )
+            for code, text in reply.notices:
+                self._send_notice(code, text, "WARNING")
+            return reply
+        assert isinstance(source, Prepared)
+        if client.status == BLOCK and source.writes:
+            client.wrote = True
+        running = await self.work(
+            lambda: Running.start(source, client.session, portal.arguments, self.cancellation)
+        )
+        for text in running.result.notices:
+            self._send_notice("00000", text)
+        return Reply(running.tag, running=running)
+
+    async def _send_rows(self, running: Running, formats: list[int], limit: int, is_move: bool) -> None:
+        """Sends up to ``limit`` rows, a piece at a time."""
+        until = running.sent + limit
+        while running.sent < until and not running.is_finished:
+            left = until - running.sent
+            if is_move:
+                await self.work(lambda left=left: running.skip(left))  # type: ignore[misc]
+                continue
+            rows = await self.work(lambda left=left: running.rows(formats, left))  # type: ignore[misc]
+            await self.wire.send_rows(rows)
+
+    def _tag(self, reply: Reply, running: Running) -> str:
+        return f"{reply.tag} {running.sent}" if reply.tag in ("FETCH", "MOVE") else running.tag
+
+    async def _copy(self, portal: Portal) -> bool:
+        """Runs a COPY over the wire; whether it was one."""
+        source = portal.source
+        if not isinstance(source, Command) or source.word != "COPY":
+            return False
+        copy = parse_copy(source.piece.bare.rstrip(";"))
+        if copy is None:
+            raise FeatureNotSupported("this form of COPY is not supported: COPY t FROM STDIN, COPY t TO STDOUT")
+        if copy.is_in:
+            if self.client.status == BLOCK:
+                self.client.wrote = True
+            await copy_run.copy_in(self, copy)
+        else:
+            await copy_run.copy_out(self, copy)
+        return True
+
+    # --- extended query ----------------------------------------------------------------------------------------------
+
+    async def parse(self, fields: dict[str, Any]) -> None:
+        """Parse: a statement under a name."""
+        self.node.check_serving()
+        client, name, text = self.client, fields["statement"], fields["text"]
+        source = parse_one(text)
+        client.check_may_run(source)
+        if not name:
+            client.statements.pop("", None)
+        client.keep_statement(name, Statement(source, tuple(fields["oids"])))
+        self.wire.send(encode("ParseComplete"))
+
+    async def bind(self, fields: dict[str, Any]) -> None:
+        """Bind: a portal of a statement and its values."""
+        client, name = self.client, fields["portal"]
+        statement = client.statement(fields["statement"])
+        client.check_may_run(statement.source)
+        values, formats = fields["values"], fields["formats"]
+        expected = statement.source.parameters if isinstance(statement.source, Prepared) else len(values)
+        if len(values) != expected:
+            raise ProtocolViolation(
+                f"bind message supplies {len(values)} parameters, but prepared statement requires {expected}"
+            )
+        if len(formats) not in (0, 1, len(values)):
+            raise ProtocolViolation(f"bind message has {len(formats)} parameter formats but {len(values)} parameters")
+        if len(formats) < 2:
+            formats = (formats or [0]) * len(values)
+        if 1 in formats and statement.inferred is None and not all(map(statement.oid, range(1, len(values) + 1))):
+            await self._infer(statement)
+        arguments = tuple(
+            decode_parameter(value, statement.oid(number), format)
+            for number, (value, format) in enumerate(zip(values, formats, strict=True), 1)
+        )
+        if name and name in client.portals:
+            raise DuplicateCursor(f'cursor "{name}" already exists')
+        gone = client.portals.pop(name, None)
+        if gone is not None and gone.running is not None:
+            self.node.background(gone.running.close)
+        client.portals[name] = Portal(statement.source, arguments, tuple(fields["results"]))
+        self.wire.send(encode("BindComplete"))
+
+    async def _infer(self, statement: Statement) -> tuple[tuple[str, ...] | None, tuple[Any, ...]]:
+        """Finds the types of a statement's open parameters, and what it answers."""
+        source = statement.source
+        if isinstance(source, Command):
+            statement.inferred = statement.oids
+            return self._described_command(source)
+        known = {}
+        for number in range(1, source.parameters + 1):
+            declared = statement.oids[number - 1] if number <= len(statement.oids) else 0
+            type = type_of_oid(declared) if declared else None
+            if type is not None:
+                known[number] = type
+        found = await self.work(lambda: describe(source, self.client.session, known))
+        inferred = [pg_oid(type) for type in found.parameters]
+        for place, declared in enumerate(statement.oids[: len(inferred)]):
+            inferred[place] = declared or inferred[place]
+        statement.inferred = tuple(inferred)
+        return found.names, found.types
+
+    def _described_command(self, source: Command) -> tuple[tuple[str, ...] | None, tuple[Any, ...]]:
+        if source.word == "SHOW":
+            return ("transaction_isolation",), (TEXT,)
+        portal = fetched_portal(source, self.client)
+        if portal is None or portal.running is None:
+            return None, ()
+        return portal.running.result.names, portal.running.types
+
+    async def describe(self, fields: dict[str, Any]) -> None:
+        """Describe: a statement's parameters and columns, or a portal's columns."""
+        kind, name = fields["kind"], fields["name"]
+        if kind == "S":
+            statement = self.client.statement(name)
+            self.client.check_may_run(statement.source)
+            names, types = await self._infer(statement)
+            self.wire.send(encode("ParameterDescription", statement.inferred or ()))
+            self._send_columns(names, types, [0] * len(types))
+        elif kind == "P":
+            await self._describe_portal(self.client.portal(name))
+        else:
+            raise ProtocolViolation(f"invalid DESCRIBE message subtype {ord(kind)}")
+
+    async def _describe_portal(self, portal: Portal) -> None:
+        source = portal.source
+        if isinstance(source, Command):
+            names, types = self._described_command(source)
+        elif portal.running is None and isinstance(source, Prepared) and source.is_query:
+            # A query's rows are made as they are read, so starting it is how it is described.
+            self.client.check_may_run(source)
+            self.cancellation = Cancellation()
+            portal.running = (await self._start_portal(portal)).running
+            assert portal.running is not None
+            names, types = portal.running.result.names, portal.running.types
+        elif portal.running is not None:
+            names, types = portal.running.result.names, portal.running.types
+        else:
+            assert isinstance(source, Prepared)
+            found = await self.work(lambda: describe(source, self.client.session, {}))
+            names, types = found.names, found.types
+        self._send_columns(names, types, portal.formats_for(len(types)) if names is not None else [])
+
+    def _send_columns(self, names: tuple[str, ...] | None, types: tuple[Any, ...], formats: list[int]) -> None:
+        if names is None:
+            self.wire.send(encode("NoData"))
+        else:
+            self.wire.send(encode("RowDescription", fields_of(names, types, formats)))
+
+    async def execute(self, fields: dict[str, Any]) -> None:
+        """Execute: a portal's rows, up to a limit; at its end the command tag."""
+        self.node.check_serving()
+        portal = self.client.portal(fields["portal"])
+        limit = fields["rows"] if fields["rows"] > 0 else ALL
+        source = portal.source
+        assert isinstance(source, Prepared | Command)
+        self.client.check_may_run(source)
+        if portal.ended is not None:
+            self.wire.send(encode("CommandComplete", portal.ended))
+            return
+        if isinstance(source, Prepared) and source.statement is None:
+            self.wire.send(encode("EmptyQueryResponse"))
+            return
+        self.cancellation = portal.running.cancellation if portal.running is not None else Cancellation()
+        if portal.running is None:
+            if await self._copy(portal):
+                return
+            reply = await self._start_portal(portal)
+            if reply.running is None:
+                portal.ended = reply.tag
+                self.wire.send(encode("CommandComplete", reply.tag))
+                return
+            if isinstance(source, Command):
+                await self._send_reply(portal, reply)
+                return
+            portal.running = reply.running
+        await self._send_portal(portal, limit)
+
+    async def _send_reply(self, portal: Portal, reply: Reply) -> None:
+        """Rows of a command such as FETCH."""
+        assert reply.running is not None
+        formats = portal.formats_for(len(reply.running.types))
+        await self._send_rows(reply.running, formats, reply.limit, reply.is_move)
+        portal.ended = self._tag(reply, reply.running)
+        self.wire.send(encode("CommandComplete", portal.ended))
+
+    async def _send_portal(self, portal: Portal, limit: int) -> None:
+        running = portal.running
+        assert running is not None
+        formats = portal.formats_for(len(running.types))
+        before = running.sent
+        await self._send_rows(running, formats, limit, False)
+        if running.sent - before == limit and limit != ALL:
+            self.wire.send(encode("PortalSuspended"))
+            return
+        portal.ended = running.tag
+        self.wire.send(encode("CommandComplete", running.tag))
+
+    async def close(self, fields: dict[str, Any]) -> None:
+        """Close: forgets a statement or a portal; one that is not there is as good as closed."""
+        if fields["kind"] == "S":
+            self.client.statements.pop(fields["name"], None)
+        elif fields["kind"] == "P":
+            portal = self.client.portals.pop(fields["name"], None)
+            if portal is not None and portal.running is not None:
+                self.node.background(portal.running.close)
+        else:
+            raise ProtocolViolation(f"invalid CLOSE message subtype {ord(fields['kind'])}")
+        self.wire.send(encode("CloseComplete"))
+
+    async def flush(self, fields: dict[str, Any]) -> None:
+        """Flush: what was answered goes out."""
+        await self.wire.flush()
+
+    async def sync(self, fields: dict[str, Any]) -> None:
+        """Sync: the end of a run of messages."""
+        self._is_skipping = False
+        if self.client.status == "I":
+            for portal in self.client.drop_portals(keep_held=True):
+                if portal.running is not None and not portal.running.is_finished:
+                    self.node.background(portal.running.close)
+        self._ready()
+
+    async def ignore(self, fields: dict[str, Any]) -> None:
+        """CopyData and its like after a COPY that failed."""
+
+    async def refuse(self, fields: dict[str, Any]) -> None:
+        """08P01 for messages that have no place here."""
+        raise ProtocolViolation("unexpected message")
+
+    async def call_function(self, fields: dict[str, Any]) -> None:
+        """0A000: functions are called by SELECT."""
+        self._in_query = True
+        raise FeatureNotSupported("the function call protocol is not supported: use SELECT")
+
+
+STARTUP_OWN: Final = ("user", "database", "options", "replication")
+HANDLERS: Final = {
+    "Query": "query", "Parse": "parse", "Bind": "bind", "Describe": "describe", "Execute": "execute", "Close": "close",
+    "Flush": "flush", "Sync": "sync", "CopyData": "ignore", "CopyDone": "ignore", "CopyFail": "ignore",
+    "Password": "refuse", "FunctionCall": "call_function",
+}  # fmt: skip
+
+
+def _milliseconds(setting: Any) -> float:
+    """A time setting in milliseconds; ``5s`` and ``1min`` have their unit with them."""
+    text = "" if setting is None else setting.value.strip().lower()
+    for unit, factor in (("ms", 1), ("min", 60_000), ("s", 1_000), ("h", 3_600_000)):
+        if text.endswith(unit):
+            text = text.removesuffix(unit).strip()
+            return float(text) * factor if text.replace(".", "", 1).isdigit() else 0.0
+    return float(text) if text.replace(".", "", 1).isdigit() else 0.0

@@ -1,0 +1,159 @@
+"""COPY as a conversation: lines from the client into a table, rows of a query to the client as lines.
+
+Lines come while earlier ones are written; a queue of a few blocks holds back a client that sends faster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from lake.db.prepared import prepare
+from lake.db.write.copy import copy_columns, copy_rows
+from lake.doors.postgres.copy import Blocks, Copy, copy_lines, header_line, read_lines
+from lake.doors.postgres.messages import encode
+from lake.doors.postgres.portals import SLICE_ROWS, Running
+from lake.errors import LakeError, ProtocolViolation, QueryCanceled
+
+if TYPE_CHECKING:
+    from lake.doors.postgres.connection import Connection
+
+BLOCKS_WAITING: Final = 4
+WAIT_SECS: Final = 0.25  # between two looks whether the writing has ended meanwhile
+
+
+class _Incoming:
+    """Blocks between the coroutine that receives them and the thread that writes them."""
+
+    def __init__(self, copy: Copy, names: tuple[str, ...]) -> None:
+        self._copy = copy
+        self._names = names
+        self._waiting: queue.Queue[bytes | LakeError | None] = queue.Queue(BLOCKS_WAITING)
+        self.is_ended = False
+
+    def put(self, block: bytes | LakeError | None) -> None:
+        """Adds a block, None for the end, or what ends it badly; waits while too many wait. Blocks."""
+        while not self.is_ended:
+            try:
+                self._waiting.put(block, timeout=WAIT_SECS)
+                return
+            except queue.Full:
+                continue
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The blocks as columns of text."""
+        is_first = True
+        while (block := self._waiting.get()) is not None:
+            if isinstance(block, LakeError):
+                raise block
+            yield read_lines(self._copy, block, self._names, is_first=is_first)
+            is_first = False
+
+
+async def copy_in(connection: Connection, copy: Copy) -> None:
+    """COPY FROM STDIN: the rows in one commit, whole or not at all.
+
+    22P04, 22P02  lines or values that are none; nothing is written      57014  the client gave up
+    """
+    session, wire = connection.client.session, connection.wire
+    table, names = await connection.work(
+        lambda: copy_columns(session, _parts(copy.source), tuple(_part(name) for name in copy.columns))
+    )
+    wire.send(encode("CopyInResponse", 0, [0] * len(names)))
+    await wire.flush()
+    incoming = _Incoming(copy, names)
+
+    def write() -> int:
+        try:
+            return copy_rows(session, table, incoming.tables())
+        finally:
+            incoming.is_ended = True
+
+    writing = asyncio.ensure_future(connection.node.call(write))
+    try:
+        await _receive(connection, copy, incoming)
+        rows = await writing
+    except BaseException as error:
+        if not writing.done():
+            incoming.is_ended = False
+            ending = error if isinstance(error, LakeError) else QueryCanceled("COPY ended: its client went away")
+            await connection.node.call(lambda: incoming.put(ending))
+            await asyncio.wait([writing])
+        if writing.done() and not writing.cancelled():
+            writing.exception()
+        raise
+    wire.send(encode("CommandComplete", f"COPY {rows}"))
+
+
+async def _receive(connection: Connection, copy: Copy, incoming: _Incoming) -> None:
+    """Passes on what the client sends until it says that it is done. Refused rows show when it has."""
+    blocks = Blocks(copy)
+    failure: LakeError | None = None
+    while True:
+        name, fields = await connection.wire.message()
+        match name:
+            case "CopyData":
+                block = blocks.add(fields["body"])
+                if block is not None and not incoming.is_ended:
+                    await connection.node.call(lambda block=block: incoming.put(block))  # type: ignore[misc]
+            case "CopyDone":
+                break
+            case "CopyFail":
+                raise QueryCanceled(f"COPY from stdin failed: {fields['reason']}")
+            case "Flush" | "Sync":
+                continue
+            case _:
+                failure = ProtocolViolation(f"unexpected message {name} during COPY from stdin")
+                raise failure
+        if connection.cancellation.is_stopped:
+            connection.cancellation.check()
+    rest = blocks.rest()
+    if not incoming.is_ended:
+        await connection.node.call(lambda: [incoming.put(rest) if rest else None, incoming.put(None)])
+
+
+def _parts(source: str) -> tuple[str, ...]:
+    """The parts of a table's name."""
+    parts, word, quoted = [], "", False
+    for char in source:
+        if char == '"':
+            quoted = not quoted
+        if char == "." and not quoted:
+            parts.append(word)
+            word = ""
+        else:
+            word += char
+    return tuple(_part(item.strip()) for item in (*parts, word))
+
+
+def _part(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
+
+
+async def copy_out(connection: Connection, copy: Copy) -> None:
+    """COPY TO STDOUT: a CopyData message for each row."""
+    session, wire = connection.client.session, connection.wire
+    running = await connection.work(
+        lambda: Running.start(prepare(copy.query), session, (), connection.cancellation)
+    )
+    zone = session.settings["timezone"].value
+
+    def lines() -> bytes:
+        batch = running.batch(SLICE_ROWS)
+        return b"" if batch is None else copy_lines(copy, batch, running.types, zone)
+
+    try:
+        wire.send(encode("CopyOutResponse", 0, [0] * len(running.types)))
+        if copy.header:
+            wire.send(header_line(copy, running.result.names))
+        while not running.is_finished:
+            await wire.send_rows(await connection.work(lines))
+    except BaseException:
+        connection.node.background(running.close)
+        raise
+    wire.send(encode("CopyDone out"))
+    wire.send(encode("CommandComplete", f"COPY {running.sent}"))
