@@ -105,7 +105,7 @@ def _compare_intervals(op: str, left: Value, right: Value) -> Value:
     return _ARROW[op](one, two)
 
 
-def _compare_lists(op: str, left: Value, right: Value, type: List) -> Value:
+def _compare_lists(op: str, left: Value, right: Value, type: Type) -> Value:
     """Item by item in Python: Arrow has no order of lists. NULL items equal each other and are the greatest."""
     rows = next((len(side) for side in (left, right) if isinstance(side, pa.Array)), 1)
     run = _PYTHON[op]

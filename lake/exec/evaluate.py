@@ -137,7 +137,7 @@ class Program:
         stays = self._narrow if isinstance(self._narrow, bool) else place in self._narrow
         if isinstance(type, Decimal) and not stays:
             return decimals.widen(value, type)
-        return value  # type: ignore[no-any-return]
+        return value
 
 
 class Selector:

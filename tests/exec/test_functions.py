@@ -4,17 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import lake.exec.functions  # noqa: F401 - fills the table of functions
-from lake.errors import LakeError, UndefinedTable
+from lake.errors import FeatureNotSupported, LakeError, UndefinedTable
 from lake.exec import Context, run
 from lake.exec.cast import cast
+from lake.exec.constants import to_array
+from lake.exec.evaluate import evaluate
 from lake.sql.bind import Binder
+from lake.sql.bound import Call, Column
 from lake.sql.catalog import Settings
 from lake.sql.parser import parse
-from lake.sql.registry import FUNCTIONS
-from lake.types import TEXT
+from lake.sql.registry import FUNCTIONS, Aggregate, CallInfo, Scalar
+from lake.types import (
+    BIGINT,
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DOUBLE,
+    INT,
+    INTERVAL,
+    JSON,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Decimal,
+    List,
+    Type,
+)
 
 SETTINGS = Settings(now=1_709_294_400_000_000)
 
@@ -94,3 +115,119 @@ def test_refused(sql: str, sqlstate: str) -> None:
     with pytest.raises(LakeError) as caught:
         rows_of(sql)
     assert caught.value.sqlstate == sqlstate
+
+
+# --- every function over columns -------------------------------------------------------------------------------------
+
+SAMPLES: dict[str, tuple[Type, list[object]]] = {
+    "BOOLEAN": (BOOLEAN, [True, None, False]),
+    "INT": (INT, [1, None, 3]),
+    "BIGINT": (BIGINT, [1, None, 3]),
+    "INTEGER": (BIGINT, [1, None, 3]),
+    "NUMERIC": (Decimal(15, 2), [150, None, -225]),
+    "DECIMAL": (Decimal(15, 2), [150, None, -225]),
+    "DOUBLE": (DOUBLE, [1.5, None, float("nan")]),
+    "VARCHAR": (TEXT, ["a1b", None, ""]),
+    "BYTEA": (BYTES, [b"ab", None, b""]),
+    "JSON": (JSON, ['{"a": [1]}', None, "2"]),
+    "DATE": (DATE, [19782, None, -1]),
+    "TIME": (TIME, [1, None, 86_399_999_999]),
+    "TIMESTAMP": (TIMESTAMP, [1_709_294_400_000_000, None, -1]),
+    "TEMPORAL": (TIMESTAMP, [1_709_294_400_000_000, None, -1]),
+    "TIMESTAMPTZ": (TIMESTAMPTZ, [1_709_294_400_000_000, None, -1]),
+    "INTERVAL": (INTERVAL, [(1, 2, 3_000), None, (0, 0, -1)]),
+}
+
+
+def sample(word: str) -> tuple[Type, list[object]] | None:
+    """A type and three of its values for a word of a signature; None for lambdas and what has no sample."""
+    if word.endswith("[]"):
+        inner = sample(word[:-2])
+        return None if inner is None else (List(inner[0]), [tuple(inner[1]), None, ()])
+    return SAMPLES.get({"T": "BIGINT", "U": "BIGINT", "ANY": "VARCHAR"}.get(word, word))
+
+
+def scalar_calls() -> list[tuple[str, Scalar]]:
+    """Every overload whose parameters have samples."""
+    return [
+        (f"{name}({', '.join(item.type for item in overload.signature.parameters)})", overload)
+        for name, overloads in FUNCTIONS.items()
+        for overload in overloads
+        if isinstance(overload, Scalar)
+        and overload.literal_rule is None
+        and all(sample(item.type) is not None for item in overload.signature.parameters)
+    ]
+
+
+@pytest.mark.parametrize("function", [item for _, item in scalar_calls()], ids=[name for name, _ in scalar_calls()])
+def test_takes_columns(function: Scalar) -> None:
+    """A function takes columns with NULLs, a single row and no row; it answers its type, or refuses with an error of ours."""
+    given = [sample(item.type) for item in function.signature.parameters]
+    columns = [Column(item[0], place, "x") for place, item in enumerate(given) if item is not None]
+    types = tuple(column.type for column in columns)
+    if function.return_rule is not None:
+        try:
+            returns = function.return_rule(types)
+        except LakeError:
+            return
+    else:
+        word = function.signature.returns
+        found = sample(word)
+        if found is None or word in ("ANY", "ANY[]"):
+            return
+        returns = found[0]
+    expr = Call(returns, function, tuple(columns))
+    for rows in ([0, 1, 2], [1], [0], []):
+        arrays = {
+            f"c{place}": to_array([item[1][row] for row in rows], item[0]) for place, item in enumerate(given) if item
+        }
+        batch = pa.record_batch(arrays) if arrays else pa.record_batch({"c": pa.nulls(len(rows))})
+        try:
+            made = evaluate(expr, batch, Context(SETTINGS))
+        except FeatureNotSupported:
+            raise
+        except LakeError:
+            continue
+        assert len(made) == len(rows)
+        assert made.type == returns.physical or pa.types.is_dictionary(made.type), (made.type, returns)
+        made.validate(full=True)
+        if function.strict and rows == [1] and arrays:
+            assert made.to_pylist() == [None]
+
+
+def aggregate_calls() -> list[tuple[str, Aggregate]]:
+    """Every overload of an aggregate whose parameters have samples."""
+    return [
+        (f"{name}({', '.join(item.type for item in overload.signature.parameters)})", overload)
+        for name, overloads in FUNCTIONS.items()
+        for overload in overloads
+        if isinstance(overload, Aggregate) and all(sample(item.type) for item in overload.signature.parameters)
+    ]
+
+
+@pytest.mark.parametrize("function", [item for _, item in aggregate_calls()], ids=[name for name, _ in aggregate_calls()])
+def test_aggregates_merge(function: Aggregate) -> None:
+    """Two states merged answer what one state answers; groups of no rows have an answer too."""
+    given = [found for item in function.signature.parameters if (found := sample(item.type)) is not None]
+    types = tuple(item[0] for item in given)
+    if function.return_rule is not None:
+        returns = function.return_rule(types)
+    else:
+        found = sample(function.signature.returns)
+        assert found is not None
+        returns = found[0]
+    call = CallInfo(types, returns, 0, SETTINGS)
+    constants: tuple[object, ...] = (None, *(0.5 if item[0] == DOUBLE else 1 for item in given[1:]))[: len(given)]
+    if len(types) > 1 and types[-1] == TEXT:
+        constants = (None, None)
+    columns = [to_array([*item[1], *item[1][::-1]], item[0]) for item in given]
+    groups = np.array([0, 0, 1, 1, 0, 1])
+    whole, one, two = (function.make(call, constants) for _ in range(3))
+    whole.update(groups, 3, columns)
+    one.update(groups[:3], 2, [column[:3] for column in columns])
+    two.update(1 - groups[3:], 2, [column[3:] for column in columns])
+    one.merge(two, np.array([1, 0]), 3)
+    expected, made = whole.finish(3), one.finish(3)
+    assert made.type == returns.physical
+    assert repr(made.to_pylist()) == repr(expected.to_pylist())
+    assert made[2].as_py() in (function.of_nothing, 0, 0.0, "[]", "{}", [])

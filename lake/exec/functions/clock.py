@@ -169,7 +169,7 @@ def isfinite(moment: pa.Array) -> pa.Array:
     >>> isfinite(DATE '2024-01-01')
     true
     """
-    return pc.is_valid(moment)
+    return pc.if_else(pc.is_valid(moment), True, None)
 
 
 @scalar("age(moment TIMESTAMP) -> INTERVAL", group=GROUP, origin="postgres", volatility="stable", takes_call=True)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from lake.errors import InvalidParameter, ProgramLimitExceeded
 from lake.exec.constants import as_array, list_array, list_parts
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import columns, with_constants
+from lake.exec.functions.columns import both_valid, columns, with_constants
 from lake.exec.kernels import views
 from lake.sql.registry import CallInfo, scalar
 from lake.types import List, Type
@@ -319,9 +319,8 @@ def list_select(list: Value, places: Value) -> pa.Array:
     at = np.where(number > 0, number - 1, length + number)
     there = (at >= 0) & (at < length) & (number != 0)
     rows = views.to_array(np.where(there, lists.offsets[wanted.parents] + at, 0), pa.int64(), there.astype(np.uint8))
-    return list_array(
-        wanted.offsets, lists.items.take(rows) if len(lists.items) else pa.nulls(len(rows), lists.items.type)
-    )
+    items = lists.items.take(rows) if len(lists.items) else pa.nulls(len(rows), lists.items.type)
+    return list_array(wanted.offsets, items, both_valid(lists.valid, wanted.valid))
 
 
 @scalar("list_where(list T[], mask BOOLEAN[]) -> T[]", group=GROUP, origin="duckdb", aliases=("array_where",))

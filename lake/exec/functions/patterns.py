@@ -372,6 +372,8 @@ def regexp_extract_all(text: Value, pattern: Value, part: Value | None = None) -
     """
 
     def run(text: str, regex: str, part: int) -> list[str]:
+        if not 0 <= part <= python_regex(regex).groups:
+            raise InvalidParameter(f"the pattern has no group {part}")
         return [match[part] or "" for match in python_regex(regex).finditer(text)]
 
     strings, given = pa.list_(pa.string()), pa.scalar(0) if part is None else part

@@ -77,7 +77,8 @@ def current_schemas(implicit: Value, *, call: CallInfo) -> pa.Array:
     """
     schema = _settings(call).schema
     rows = as_array(implicit, call.rows).to_pylist()
-    return pa.array([["pg_catalog", schema] if item else [schema] for item in rows], pa.list_(pa.string()))
+    paths = [None if item is None else ["pg_catalog", schema] if item else [schema] for item in rows]
+    return pa.array(paths, pa.list_(pa.string()))
 
 
 @scalar(

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.errors import InvalidParameter
+from lake.errors import InvalidParameter, UndefinedFunction
 from lake.exec import decimals
 from lake.exec.decimals import Scaled
 from lake.exec.functions.aggregates import Constants
@@ -19,7 +19,7 @@ from lake.exec.kernels import views
 from lake.exec.kernels.hashing import hash_columns
 from lake.exec.kernels.moments import Moments
 from lake.sql.registry import Accumulator, CallInfo, aggregate
-from lake.types import BIGINT, DOUBLE, Decimal, Integer, Type
+from lake.types import BIGINT, DOUBLE, Decimal, Float, Integer, Type
 
 GROUP: Final = "statistics"
 
@@ -226,7 +226,12 @@ class Entropy(Collected):
 
 
 def quantile_type(types: tuple[Type, ...]) -> Type:
-    """DOUBLE of integers, else the type itself."""
+    """DOUBLE of integers, else the type itself.
+
+    42883  a type whose values have no middle
+    """
+    if not isinstance(types[0], Integer | Float | Decimal):
+        raise UndefinedFunction(f"quantiles of {types[0].sql} do not exist")
     return DOUBLE if isinstance(types[0], Integer) else types[0]
 
 
