@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import http.client
 import json
+import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -269,8 +270,13 @@ def _json_value(value: Any) -> Any:
             return {"sql": f"TIME '{value.isoformat()}'"}
         case datetime.timedelta():
             return {"sql": f"INTERVAL '{value.days} days {value.seconds} seconds {value.microseconds} microseconds'"}
+        case float() if not math.isfinite(value):
+            return {"sql": f"'{value}'::DOUBLE"}
+        case Decimal() if not value.is_finite():
+            return {"sql": f"'{value}'::DOUBLE"}
         case Decimal():
-            return {"sql": f"{value:f}" if value.is_finite() else f"'{value}'::DOUBLE"}
+            text = f"{value:f}"
+            return {"sql": text if "." in text else f"{text}::DECIMAL({max(len(text.lstrip('-')), 1)}, 0)"}
         case bytes() | bytearray():
             return {"sql": f"X'{value.hex()}'"}
         case list() | tuple():
