@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from lake.sql.ast.expr import BoundKind, Exclusion, FrameUnit
@@ -240,17 +239,26 @@ T = TypeVar("T")
 Rule = Callable[[Expr], Expr]
 
 
-@cache
+_NAMES: dict[type, tuple[str, ...]] = {}
+_EXPRESSIONS: dict[type, tuple[str, ...]] = {}
+_HOLDS_EXPRESSIONS = ("Expr", "Column", "SortKey", "AggregateCall", "WindowCall", "Frame")
+
+
 def names_of_fields(made: type) -> tuple[str, ...]:
     """The names of a dataclass's fields; ``dataclasses.fields`` builds them anew each time."""
-    return tuple(item.name for item in fields(made))
+    found = _NAMES.get(made)
+    if found is None:
+        found = _NAMES[made] = tuple(item.name for item in fields(made))
+    return found
 
 
-@cache
 def expression_fields(made: type) -> tuple[str, ...]:
     """The names of those fields that may hold expressions, by the words of their annotations."""
-    words = ("Expr", "Column", "SortKey", "AggregateCall", "WindowCall", "Frame")
-    return tuple(item.name for item in fields(made) if any(word in str(item.type) for word in words))
+    found = _EXPRESSIONS.get(made)
+    if found is None:
+        kept = [item.name for item in fields(made) if any(word in str(item.type) for word in _HOLDS_EXPRESSIONS)]
+        found = _EXPRESSIONS[made] = tuple(kept)
+    return found
 
 
 def children(expr: Expr) -> Iterator[Expr]:

@@ -20,6 +20,7 @@ from lake.sql.catalog import Table
 from lake.sql.optimizer import RULES, optimize
 from lake.types import INT, TEXT, List
 from tests.exec.memory_rows import SETTINGS, rows_of, table_of
+from tests.plans.random_subqueries import make_query
 
 QUERIES = Path(__file__).parent.parent / "plans" / "queries.sql"
 NEEDED = frozenset(("decorrelate",))
@@ -104,3 +105,12 @@ def test_rules_change_no_answer(sql: str) -> None:
     expected = normal(oracle().execute(sql).fetchall())
     for without in LEFT_OUT:
         assert normal(answer(sql, without)) == expected, f"without {without}"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_subqueries(seed: int) -> None:
+    """Subqueries in subqueries, whatever they are correlated with, answer as DuckDB does."""
+    sql = make_query(random.Random(seed))
+    expected = normal(oracle().execute(sql).fetchall())
+    without = LEFT_OUT[seed % len(LEFT_OUT)]
+    assert normal(answer(sql, without)) == expected, f"{sql}\nwithout {without}"
