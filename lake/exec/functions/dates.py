@@ -29,6 +29,8 @@ from lake.sql.registry import CallInfo, scalar
 from lake.types import DATE, TIME, Date, Timestamp
 
 GROUP: Final = "dates"
+INTERVAL_SECONDS_MAX: Final = 4e9
+"""Seconds that an interval takes beside the largest count of hours."""
 
 
 # --- truncation ------------------------------------------------------------------------------------------------------
@@ -411,5 +413,10 @@ def make_interval(*parts: Value) -> pa.Array:
     """
     given = columns(*parts)
     years, months, weeks, days, hours, minutes, seconds = (views.values_of(column) for column in given)
-    time = (hours.astype(np.int64) * 60 + minutes) * 60 * MICROS + np.round(seconds * MICROS).astype(np.int64)
+    valid = all_valid(*given)
+    bad = ~(np.abs(seconds) < INTERVAL_SECONDS_MAX)
+    if (bad if valid is None else bad & (valid == 1)).any():
+        raise DatetimeOverflow("interval out of range")
+    fraction = np.round(np.where(bad, 0, seconds) * MICROS).astype(np.int64)
+    time = (hours.astype(np.int64) * 60 + minutes) * 60 * MICROS + fraction
     return interval_array(years * 12 + months, weeks * 7 + days, time * 1000, all_valid(*given))
