@@ -320,7 +320,7 @@ def map_expressions(value: T, change: Callable[[Expr], Expr]) -> T:
             after = map_expressions(before, change)
             if after is not before:
                 changed[name] = after
-        return replace(value, **changed) if changed else value  # type: ignore[return-value]
+        return replace(value, **changed) if changed else value
     return value
 
 

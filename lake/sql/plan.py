@@ -379,7 +379,7 @@ def with_inputs(plan: P, change: Callable[[Plan], Plan]) -> P:
         before = getattr(plan, name)
         if isinstance(before, Plan) and (after := change(before)) is not before:
             changed[name] = after
-    return replace(plan, **changed) if changed else plan  # type: ignore[arg-type]
+    return replace(plan, **changed) if changed else plan
 
 
 def rewrite(plan: Plan, rule: Callable[[Plan], Plan]) -> Plan:
@@ -402,7 +402,7 @@ def map_expressions(plan: P, change: Callable[[Expr], Expr]) -> P:
             after = bound.map_expressions(before, change)
         if after is not before:
             changed[name] = after
-    return replace(plan, **changed) if changed else plan  # type: ignore[arg-type]
+    return replace(plan, **changed) if changed else plan
 
 
 def expressions_of(plan: Plan) -> Iterator[Expr]:
