@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,12 +19,24 @@ from typing import Final
 import lake
 from lake.client import Connection
 from lake.storage.faults import CRASH_POINTS
-from tests.crash.victim import HALF, PRODUCERS, TABLE, last_seqs, rows_of
+from tests.crash.victim import (
+    BULK,
+    BULK_HALF,
+    BULK_INSERT,
+    BULK_ROWS,
+    HALF,
+    PRODUCERS,
+    TABLE,
+    last_batch,
+    last_seqs,
+    rows_of,
+)
 
 READY_SECS: Final = 120.0
-POINT_SECS: Final = 20.0  # after so long an armed point that was not passed is given up: the process is killed anyway
+POINT_SECS: Final = 6.0  # after so long an armed point that was not passed is given up: the process is killed anyway
 LIVES: Final = 5  # runs that one lake lives through
 READY: Final = "ready"
+RANDOM: Final = "a random instant"
 
 
 @dataclass(slots=True)
@@ -31,6 +44,7 @@ class Heard:
     """What the victim said before it died."""
 
     acknowledged: dict[int, int] = field(default_factory=dict)
+    bulk: int = 0
     broken: list[str] = field(default_factory=list)
     is_ready: threading.Event = field(default_factory=threading.Event)
 
@@ -39,10 +53,12 @@ class Heard:
         assert process.stdout is not None
         for line in process.stdout:
             words = line.split()
-            if not line.endswith("\n"):
+            if not line.endswith("\n") or not words:
                 continue
             if words[0] == "ack":
                 self.acknowledged[int(words[1])] = int(words[2])
+            elif words[0] == "bulk":
+                self.bulk = int(words[1])
             elif words[0] == "broken":
                 self.broken.append(line.strip())
             elif words[0] == READY:
@@ -50,11 +66,19 @@ class Heard:
         self.is_ready.set()
 
 
-def run_once(folder: Path, seed: int, number: int, acknowledged: dict[int, int]) -> str:
-    """One life of the victim; what was done to it. ``acknowledged`` is what earlier lives were told, and grows."""
+@dataclass(slots=True)
+class Told:
+    """What one lake's writers were told, over all its lives: the last batch of each producer, the last in bulk."""
+
+    acknowledged: dict[int, int] = field(default_factory=dict)
+    bulk: int = 0
+
+
+def run_once(folder: Path, seed: int, number: int, told: Told) -> str:
+    """One life of the victim; where it was killed. ``told`` grows by what it was told."""
     chance = random.Random(f"{seed}/{number}")
-    point = chance.choice(CRASH_POINTS) if chance.random() < 0.6 else None
-    after = chance.randint(1, 12)
+    point = chance.choice(CRASH_POINTS) if chance.random() < 0.7 else None
+    after = chance.choice((1, 1, 2, 3, 8))
     command = [sys.executable, "-m", "tests.crash.victim", str(folder), str(seed)]
     process = subprocess.Popen(
         [*command, *([point, str(after)] if point else [])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -69,9 +93,10 @@ def run_once(folder: Path, seed: int, number: int, acknowledged: dict[int, int])
     _, errors = process.communicate()
     listener.join()
     assert process.returncode == -9, f"the victim ended by itself with {process.returncode}:\n{errors}"
-    acknowledged.update(heard.acknowledged)
+    told.acknowledged.update(heard.acknowledged)
+    told.bulk = max(told.bulk, heard.bulk)
     assert not heard.broken, heard.broken
-    return f"{point} ({after})" if suicide else "a random instant"
+    return f"{point}" if suicide and point else RANDOM
 
 
 def _wait(process: subprocess.Popen[str], secs: float) -> None:
@@ -80,17 +105,18 @@ def _wait(process: subprocess.Popen[str], secs: float) -> None:
         time.sleep(0.005)
 
 
-def check(db: Connection, seed: int, acknowledged: dict[int, int]) -> int:
-    """Looks for every batch, and sends the one after the last again; how many rows there are."""
+def check(db: Connection, seed: int, told: Told) -> int:
+    """Looks for every batch, and sends the last and the one after it again; how many rows there are."""
     assert db.sql(HALF).rows() == [], "half a batch is there"
     kept = last_seqs(db)
-    for producer, seq in acknowledged.items():
-        assert kept.get(producer, 0) >= seq, f"producer {producer}: batch {seq} was acknowledged, {kept.get(producer)} is last"
+    for producer, seq in told.acknowledged.items():
+        found = kept.get(producer, 0)
+        assert found >= seq, f"producer {producer}: batch {seq} was acknowledged, and the last that is there is {found}"
     doubled = db.sql(
         f"SELECT producer, seq, row, count(*) FROM {TABLE} GROUP BY producer, seq, row HAVING count(*) > 1"
     ).rows()
     assert doubled == [], f"rows are doubled: {doubled[:3]}"
-    expected = {producer: 0 for producer in range(PRODUCERS)}
+    expected = dict.fromkeys(range(PRODUCERS), 0)
     for producer in range(PRODUCERS):
         last = kept.get(producer, 0)
         for seq in (last, last + 1):  # the first is known already, the second is new; or both are sent for the first time
@@ -98,11 +124,26 @@ def check(db: Connection, seed: int, acknowledged: dict[int, int]) -> int:
                 rows = rows_of(producer, seq, seed)
                 done = db.append(TABLE, rows, producer=f"p{producer}", seq=seq)
                 assert done.duplicate == (seq == last), f"batch {seq} of producer {producer}: {done}"
-        acknowledged[producer] = last + 1
+        told.acknowledged[producer] = last + 1
         expected[producer] = sum(len(rows_of(producer, seq, seed)) for seq in range(1, last + 2))
     counted = dict(db.sql(f"SELECT producer, count(*) FROM {TABLE} GROUP BY producer").rows())
     assert counted == expected, f"rows by producer are {counted}, not {expected}"
-    return sum(counted.values())
+    return sum(counted.values()) + check_bulk(db, told)
+
+
+def check_bulk(db: Connection, told: Told) -> int:
+    """The same for what was written in bulk."""
+    assert db.sql(BULK_HALF).rows() == [], "half of a bulk write is there"
+    last = last_batch(db)
+    assert last >= told.bulk, f"bulk write {told.bulk} was acknowledged, and the last that is there is {last}"
+    for number in (last, last + 1):
+        if number:
+            done = db.sql(BULK_INSERT, job=f"bulk-{number}", batch=number).outcome
+            assert done == ({"duplicate": True} if number == last else {"rows": BULK_ROWS}), f"bulk write {number}: {done}"
+    told.bulk = last + 1
+    rows = int(db.sql(f"SELECT count(*) FROM {BULK}").item())
+    assert rows == told.bulk * BULK_ROWS, f"{rows} rows of {told.bulk} bulk writes"
+    return rows
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -112,22 +153,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     options.add_argument("--seed", type=int, default=1)
     given = options.parse_args(argv)
     root = Path(tempfile.mkdtemp(prefix="lake-crash-"))
-    at_points = 0
-    folder, acknowledged = root / "0", dict[int, int]()
+    killed: Counter[str] = Counter()
+    folder, told = root / "0", Told()
     for number in range(given.runs):
         if number % LIVES == 0:
             shutil.rmtree(folder, ignore_errors=True)
-            folder, acknowledged = root / str(number), {}
+            folder, told = root / str(number), Told()
         try:
-            how = run_once(folder, given.seed, number, acknowledged)
+            where = run_once(folder, given.seed, number, told)
             with lake.open(folder, tier_secs="0") as db:
-                rows = check(db, given.seed, acknowledged)
+                rows = check(db, given.seed, told)
         except AssertionError as error:
             print(f"run {number} of seed {given.seed} failed; its lake is {folder}\n{error}")
             return 1
-        at_points += how != "a random instant"
-        print(f"run {number}: killed at {how}, {rows} rows, each once", flush=True)
+        killed[where] += 1
+        print(f"run {number}: killed at {where}, {rows} rows, each once", flush=True)
     shutil.rmtree(root)
+    print(f"killed at: {', '.join(f'{where} {count}' for where, count in killed.most_common())}")
+    at_points = given.runs - killed[RANDOM]
     print(f"{given.runs} kills, {at_points} at named points: every acknowledged row was there once")
     return 0
 

@@ -1,8 +1,9 @@
-"""The process that is killed: eight producers, a tierer and a reader on one lake, until the end.
+"""The process that is killed: eight producers, a bulk writer, a tierer and a reader on one lake, until the end.
 
     python -m tests.crash.victim FOLDER SEED [POINT AFTER]
 
-It prints a line for each acknowledged batch, ``ack PRODUCER SEQ``, and ``broken ...`` if a query sees half a batch.
+It prints a line for each acknowledged batch, ``ack PRODUCER SEQ`` or ``bulk NUMBER``, and ``broken ...`` if a query sees
+half a batch.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import random
 import sys
 import threading
+import time
 from typing import Final
 
 import lake
@@ -24,6 +26,12 @@ HALF: Final = (
     "SELECT producer, seq, count(*) AS rows, min(size) AS size FROM events "
     "GROUP BY producer, seq HAVING count(*) <> min(size)"
 )
+BULK: Final = "bulk"
+BULK_ROWS: Final = 20_000  # more than the log takes: they go straight to files
+BULK_HALF: Final = f"SELECT batch, count(*) FROM {BULK} GROUP BY batch HAVING count(*) <> {BULK_ROWS}"
+BULK_INSERT: Final = f"INSERT INTO {BULK} SELECT $batch::INT, i FROM range(0, {BULK_ROWS}) AS r(i)"
+BULK_PAUSE_SECS: Final = 0.1
+SETTINGS: Final = {"tier_secs": "0.2", "retain_secs": "0.3", "gc_secs": "0.3"}
 
 
 def say(line: str) -> None:
@@ -47,21 +55,37 @@ def last_seqs(db: Connection) -> dict[int, int]:
 
 def main(folder: str, seed: int, point: str | None, after: int) -> None:
     """Runs until it is killed."""
-    db = lake.open(folder, tier_secs="0.2")
+    db = lake.open(folder, **SETTINGS)
     db.sql(
         f"CREATE TABLE IF NOT EXISTS {TABLE} (producer INT NOT NULL, seq INT NOT NULL, row INT, size INT, note VARCHAR)"
     )
+    db.sql(f"CREATE TABLE IF NOT EXISTS {BULK} (batch INT, i BIGINT)")
     known = last_seqs(db)
     say("ready")
     if point is not None:
         faults.arm(point, after=after)
     for producer in range(PRODUCERS):
         threading.Thread(target=_produce, args=(db, producer, known.get(producer, 0), seed), daemon=True).start()
+    threading.Thread(target=_write_in_bulk, args=(db,), daemon=True).start()
     while True:
-        half = db.sql(HALF).rows()
+        half = db.sql(HALF).rows() or db.sql(BULK_HALF).rows()
         if half:
             say(f"broken {half}")
         db.sql("CHECKPOINT")
+
+
+def last_batch(db: Connection) -> int:
+    """The last batch written in bulk, 0 of none."""
+    return int(db.sql(f"SELECT coalesce(max(batch), 0) FROM {BULK}").item())
+
+
+def _write_in_bulk(db: Connection) -> None:
+    number = last_batch(db)
+    while True:
+        number += 1
+        db.sql(BULK_INSERT, job=f"bulk-{number}", batch=number)
+        say(f"bulk {number}")
+        time.sleep(BULK_PAUSE_SECS)
 
 
 def _produce(db: Connection, producer: int, seq: int, seed: int) -> None:

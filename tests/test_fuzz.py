@@ -1,0 +1,13 @@
+"""A few of the inputs that ``python -m tests fuzz`` makes many of."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz import main
+
+
+def test_bad_input_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every one gets a status and a code, and the node goes on."""
+    status = main(["--count", "400", "--seed", "7"])
+    assert status == 0, capsys.readouterr().out
