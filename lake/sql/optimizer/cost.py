@@ -1,7 +1,7 @@
 """What operators cost, in the time one row takes to probe a hash table that fits the cache.
 
-The figures are ratios, measured on joins of TPC-H keys: a row put into a hash table costs about twice as much as one that
-probes it, and every row a join answers is copied once for each side.
+The figures are ratios, and estimates: a row put into a hash table costs about twice as much as one that probes it, and
+every row a join answers is copied once for each side. ``tests/plans`` holds the join orders of TPC-H that they lead to.
 """
 
 from __future__ import annotations
