@@ -35,6 +35,7 @@ MODULES: Final = {
     "tpch": "tests.tpch_places",
     "tpcds": "tests.tpcds",
     "update": "tests.slt",
+    "functions": "tests.functions_tsv",
 }
 
 

@@ -1,0 +1,144 @@
+"""A catalogue of functions with examples, run on the lake and compared with what each function's own engine answered.
+
+    python -m tests functions --file functions.tsv [--origin spark] [--names]
+
+The file is tab-separated with a head: name, kind, origin, aliases, argument types, return type, example, result, meaning,
+note. In a result rows are parted by `` / `` and values by `` | ``. An example ``agree``s, ``differ``s, is ``refused``, or
+has ``no example``, of which the name is ``known`` or ``unknown``. Examples of Spark are run in the base dialect and, where that disagrees,
+under ``SET datafusion.sql_parser.dialect = 'spark'``.
+
+Texts are compared as they are, but for what engines only write differently: numbers by twelve significant digits, quotes
+and spaces inside lists, structs and maps, the T of a timestamp and its zeroes, and the case of NULL.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lake.sql.registry import FUNCTIONS
+from tests.engines import Engine, Failure, LakeEngine
+
+DIALECT: Final = "SET datafusion.sql_parser.dialect = "
+_NUMBER: Final = re.compile(r"(?<![\w.:-])[+-]?(\d+\.\d*|\.\d+|\d+)(e[+-]?\d+)?(?![\w:.-])", re.IGNORECASE)
+_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(\.\d+)?(Z|\+00(:00)?)?")
+_NESTED_MARKS: Final = re.compile(r"\s*(?:->|=|:)\s+|\s*->\s*|(?<=\w)=(?=\w)")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A function of the catalogue."""
+
+    name: str
+    kind: str
+    origin: str
+    example: str
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a row, and what the lake said."""
+
+    row: Row
+    word: str
+    answer: str
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of a catalogue."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    head = lines[0].split("\t")
+    places = [head.index(name) for name in ("name", "kind", "origin", "example", "result")]
+    rows = []
+    for line in lines[1:]:
+        fields = line.split("\t")
+        fields += [""] * (len(head) - len(fields))
+        rows.append(Row(*(fields[place] for place in places)))
+    return rows
+
+
+def canonical(text: str) -> str:
+    """A result without what engines only write differently."""
+    text = _MOMENT.sub(lambda match: f"{match[1]} {match[2]}{(match[3] or '').rstrip('0').rstrip('.')}", text.strip())
+    text = re.sub(r"\bnull\b", "NULL", text)
+    if text.startswith("INTERVAL '"):
+        text = text.removeprefix("INTERVAL ").strip("'")
+    if "{" in text or "[" in text:
+        text = _NESTED_MARKS.sub(": ", text.replace("'", "").replace('"', ""))
+        text = re.sub(r",\s*", ", ", text).replace("{:", "{").replace("(", "{").replace(")", "}")
+    return _NUMBER.sub(lambda match: f"{float(match[0]):.12g}", text)
+
+
+def values_of(text: str) -> list[list[str]]:
+    """The rows and values of a recorded result."""
+    rows = []
+    for row in re.split(r" / ", text):
+        rows.append([canonical("" if value.strip() == "(empty)" else value) for value in row.split(" | ")])
+    return rows
+
+
+def answered(engine: Engine, example: str) -> str:
+    """What an example answers, every value as its cast to text; Failure where it is refused."""
+    try:
+        names = engine.execute(f"DESCRIBE {example}").rows
+        texts = ", ".join(f'CAST("c{place}" AS VARCHAR)' for place in range(len(names)))
+        columns = ", ".join(f'"c{place}"' for place in range(len(names)))
+        answer = engine.execute(f"SELECT {texts} FROM ({example}) AS example({columns})")
+    except Failure:
+        answer = engine.execute(example)
+    return " / ".join(" | ".join("NULL" if item is None else str(item) for item in row) for row in answer.rows)
+
+
+def agrees(answer: str, result: str) -> bool:
+    """Whether an answer is the recorded result but for how it is written."""
+    return values_of(answer) == values_of(result) or canonical(answer) == canonical(result)
+
+
+def judge(engine: Engine, row: Row) -> Verdict:
+    """Runs a row's example."""
+    if not row.example:
+        return Verdict(row, "known" if row.name in FUNCTIONS else "unknown", "")
+    verdicts = []
+    for dialect in ("postgres", "spark") if row.origin == "spark" else ("postgres",):
+        engine.execute(f"{DIALECT}'{dialect}'")
+        try:
+            answer = answered(engine, row.example)
+            verdicts.append(Verdict(row, "agree" if agrees(answer, row.result) else "differ", answer))
+        except Failure as failure:
+            verdicts.append(Verdict(row, "refused", f"{failure.sqlstate} {failure.message}"))
+        if verdicts[-1].word == "agree":
+            break
+    return min(verdicts, key=lambda verdict: ("agree", "differ", "refused").index(verdict.word))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """0 when every example agrees."""
+    parser = argparse.ArgumentParser(prog="python -m tests functions", description=__doc__.partition("\n")[0])
+    parser.add_argument("--file", type=Path, required=True, help="the catalogue")
+    parser.add_argument("--origin", help="only functions of one engine")
+    parser.add_argument("--names", action="store_true", help="names that have no example and are not there, too")
+    options = parser.parse_args(arguments)
+    engine = LakeEngine()
+    try:
+        rows = [row for row in read(options.file) if options.origin in (None, row.origin)]
+        verdicts = [judge(engine, row) for row in rows]
+    finally:
+        engine.close()
+    for verdict in verdicts:
+        row = verdict.row
+        if verdict.word in ("differ", "refused"):
+            print(f"{verdict.word} {row.origin} {row.name}: {row.example}")
+            print(f"    recorded  {row.result}\n    answered  {verdict.answer.splitlines()[0] if verdict.answer else ''}")
+        elif verdict.word == "unknown" and options.names:
+            print(f"unknown {row.origin} {row.name}")
+    for origin in sorted({row.origin for row in rows}):
+        counts = Counter(verdict.word for verdict in verdicts if verdict.row.origin == origin)
+        words = ("agree", "differ", "refused", "known", "unknown")
+        print(f"{origin}: " + ", ".join(f"{word} {counts[word]}" for word in words))
+    return 0 if all(verdict.word not in ("differ", "refused") for verdict in verdicts) else 1
