@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
 import orjson
 import pyarrow as pa
 
@@ -45,6 +46,8 @@ def json_values(column: pa.Array | pa.ChunkedArray, type: Type, *, exact: bool =
             return [str(v) if v is not None and abs(v) > SAFE_INTEGER else v for v in column.to_pylist()]
         case Integer():
             return column.to_pylist()
+        case Float(bits=32):
+            return [_float(None if value is None else float(str(np.float32(value)))) for value in column.to_pylist()]
         case Float():
             return [_float(value) for value in column.to_pylist()]
         case Decimal():
@@ -93,8 +96,14 @@ def _maps(column: pa.Array | pa.ChunkedArray, type: Map, exact: bool) -> list[An
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     rows: list[Any] = []
     for chunk in chunks:
-        for entries in _lists(map_entries(physical_array(chunk, type)), type.entries.of, exact):
-            rows.append(None if entries is None else {str(pair["key"]): pair["value"] for pair in entries})
+        entries = map_entries(physical_array(chunk, type))
+        pairs = entries.flatten()
+        keys, values = text_values(pairs.field(0), type.key), json_values(pairs.field(1), type.value, exact=exact)
+        start = 0
+        for length in entries.value_lengths().to_pylist():
+            stop = start + (length or 0)
+            rows.append(None if length is None else dict(zip(keys[start:stop], values[start:stop], strict=True)))
+            start = stop
     return rows
 
 

@@ -56,7 +56,8 @@ class RunCall:
         for index, prepared in self.lambdas.items():
             arguments.insert(index, prepared.over(batch))
         if arguments and all(isinstance(value, pa.Scalar | LambdaFunction) for value in arguments):
-            rows = batch.num_rows if self._function.volatility == "volatile" else 1
+            uses_rows = any(prepared.captured for prepared in self.lambdas.values())
+            rows = batch.num_rows if uses_rows or self._function.volatility == "volatile" else 1
             arguments = [as_array(value, rows) if isinstance(value, pa.Scalar) else value for value in arguments]
             answer = self._run(arguments, rows)
             return answer if rows != 1 or isinstance(answer, pa.Scalar) or batch.num_rows == 1 else answer[0]

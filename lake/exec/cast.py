@@ -47,6 +47,7 @@ from lake.types import (
 )
 
 MICROSECONDS_OF_DAY: Final = 86_400_000_000
+SECONDS: Final = Decimal(18, 6)  # whose scaled int64 is microseconds
 DOUBLE_EXACT_MAX: Final = 2**53
 """Integers up to this are exact as DOUBLE, and so is the rounding of one divided by a power of ten."""
 
@@ -90,7 +91,30 @@ def cast(
             return _cast_number(value, source, target, is_try=is_try)
         case (Date() | Time() | Timestamp() | Interval(), Date() | Time() | Timestamp() | Interval()):
             return cast_time(value, source, target, zone)
+        case (Integer() | Float() | Decimal(), Date() | Time() | Timestamp()):
+            return _number_as_time(value, source, target, is_try=is_try)
+        case (Date() | Time() | Timestamp(), Integer(bits)):
+            whole = value.cast(pa.int32() if isinstance(source, Date) else pa.int64())
+            return _to_integer(whole.cast(pa.int64()), Integer(64), bits, is_try=is_try)
     raise DatatypeMismatch(f"cannot cast type {source} to {target}")
+
+
+def _number_as_time(value: pa.Array, source: Type, target: Type, *, is_try: bool) -> Value:
+    """A number as days since 1970, as seconds since 1970, or as microseconds since midnight.
+
+    22003  a number out of the type's range
+    """
+    if isinstance(target, Date):
+        return _cast_number(value, source, Integer(32), is_try=is_try).cast(pa.date32())
+    if isinstance(target, Timestamp):
+        return _cast_number(value, source, SECONDS, is_try=is_try).cast(target.physical)
+    micros = _cast_number(value, source, Integer(64), is_try=is_try)
+    bad = pc.or_(pc.less(micros, 0), pc.greater_equal(micros, MICROSECONDS_OF_DAY))
+    if pc.any(bad).as_py():
+        if not is_try:
+            raise NumericOutOfRange("time out of range")
+        micros = pc.if_else(bad, pa.scalar(None, pa.int64()), micros)
+    return micros.cast(target.physical)
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lake import __version__
 from lake.errors import InvalidParameter, UndefinedObject
@@ -14,7 +15,7 @@ from lake.exec.decimals import Value
 from lake.exec.functions.columns import with_constants
 from lake.sql.catalog import Settings
 from lake.sql.registry import CallInfo, scalar
-from lake.types import Type, arrow_name, parse_arrow_name
+from lake.types import INTERVAL, TIME, Integer, Interval, Time, Timestamp, Type, arrow_name, parse_arrow_name
 
 GROUP: Final = "session"
 NO_SETTINGS: Final = Settings(now=0)
@@ -28,10 +29,10 @@ def _settings(call: CallInfo) -> Settings:
 def version() -> pa.Scalar:
     """The program's name and version.
 
-    >>> starts_with(version(), 'lake ')
+    >>> starts_with(version(), 'PostgreSQL 16.0 (lake ')
     true
     """
-    return pa.scalar(f"lake {__version__}")
+    return pa.scalar(f"PostgreSQL 16.0 (lake {__version__})")
 
 
 @scalar("current_user() -> VARCHAR", group=GROUP, volatility="stable", takes_call=True,
@@ -176,8 +177,34 @@ def arrow_cast(value: Value, type: Value, *, call: CallInfo) -> pa.Array:
     >>> arrow_cast(1, 'Int8')
     1
     """
-    value = as_array(value, call.rows)
-    return cast(value, call.types[0], call.returns, settings=call.settings)
+    value, source = _in_unit(as_array(value, call.rows), call.types[0], type, call.returns)
+    return cast(value, source, call.returns, settings=call.settings)
+
+
+_UNITS: Final = {
+    "second": 1_000_000, "s": 1_000_000, "millisecond": 1_000, "ms": 1_000, "microsecond": 1, "us": 1, "µs": 1,
+    "nanosecond": -1_000, "ns": -1_000,
+}  # fmt: skip
+
+
+def _in_unit(value: pa.Array, source: Type, name: Value, target: Type) -> tuple[pa.Array, Type]:
+    """An integer that counts the units in the name of a moment's type, as what it counts: ``Timestamp(ms)``."""
+    if not isinstance(source, Integer) or not isinstance(target, Timestamp | Time | Interval):
+        return value, source
+    words = str(as_array(name, 1)[0].as_py()).partition("(")[2].rstrip(")").split(",")
+    unit = _UNITS.get(words[0].strip().lower(), 1)
+    numbers = value.cast(pa.int64())
+    if unit < 0:
+        # Whole microseconds, cut downwards as days before 1970 count.
+        whole = pc.fill_null(numbers, 0).to_numpy() // -unit
+        numbers = pa.array(whole, pa.int64(), mask=numbers.is_null().to_numpy(zero_copy_only=False))
+    else:
+        numbers = pc.multiply_checked(numbers, unit)
+    if isinstance(target, Interval):
+        return cast(numbers.cast(pa.time64("us")), TIME, INTERVAL), INTERVAL
+    if isinstance(target, Time):
+        return numbers.cast(pa.time64("us")), TIME
+    return numbers.cast(target.physical), target
 
 
 @scalar("arrow_try_cast(value ANY, type VARCHAR) -> ANY", group=GROUP, strict=False, takes_call=True,

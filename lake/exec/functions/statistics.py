@@ -40,7 +40,8 @@ def _register_moment(name: str, text: str, answer: str, *aliases: str) -> None:
     make.__doc__ = f"{text}\n\n    >>> {example}\n    {answer}\n    "
     parameters = "y DOUBLE, x DOUBLE" if is_pair else "value DOUBLE"
     result = "BIGINT" if name == "regr_count" else "DOUBLE"
-    aggregate(f"{name}({parameters}) -> {result}", group=GROUP, aliases=aliases)(make)
+    nothing = 0 if name == "regr_count" else None
+    aggregate(f"{name}({parameters}) -> {result}", group=GROUP, of_nothing=nothing, aliases=aliases)(make)
 
 
 class IntegerMoments(Moments):

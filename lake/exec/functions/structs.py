@@ -255,10 +255,8 @@ def map_extract(map: Value, key: Value, *, call: CallInfo) -> pa.Array:
     column = as_array(map, call.rows)
     places = _places(column, wanted, type)
     found = _values_at(column, places)
-    # A key that is not there gives a list of one NULL, a map that is NULL gives NULL.
-    offsets = np.arange(len(places) + 1, dtype=np.int32)
-    valid = None if not column.null_count else np.asarray(column.is_valid()).astype(np.uint8)
-    return list_array(offsets, found, valid)
+    # A key that is not there, and a map that is NULL, give a list of one NULL.
+    return list_array(np.arange(len(places) + 1, dtype=np.int32), found)
 
 
 @scalar("map_contains_key(map ANY, key ANY) -> BOOLEAN", group=GROUP, origin="spark", strict=False, takes_call=True,

@@ -19,11 +19,12 @@ from lake.sql.bind.arguments import bind_arguments, ordered_arguments
 from lake.sql.bind.coerce import cast
 from lake.sql.bind.overload import call_operator, choose
 from lake.sql.bind.scope import Entry, Env, Shared
-from lake.sql.bound import AggregateCall, Column, Expr, Literal, SortKey
+from lake.sql.bound import AggregateCall, And, Column, Expr, IsNull, Literal, Not, SortKey
 from lake.sql.registry import FUNCTIONS, Aggregate
 from lake.types import BIGINT, BOOLEAN, INT, Type
 
 # Aggregates whose value is what WITHIN GROUP sorts, before the arguments in parentheses.
+NULL_ORDER_SETTING: Final = "datafusion.sql_parser.default_null_ordering"
 ORDERED_SETS: Final = frozenset(
     ("percentile_cont", "percentile_disc", "quantile_cont", "quantile_disc", "mode", "median", "approx_percentile_cont",
      "approx_percentile_cont_with_weight")
@@ -71,6 +72,9 @@ def bind_aggregate_call(call: ast.Call, name: str, env: Env) -> Expr:
     filter = None
     if call.filter is not None:
         filter = as_condition(call.filter, replace(inner, clause="FILTER"), "FILTER")
+    if call.ignore_nulls and arguments:
+        known = Not(BOOLEAN, IsNull(BOOLEAN, arguments[0]))
+        filter = known if filter is None else And(BOOLEAN, (filter, known))
     bound_call = AggregateCall(type, function, arguments, call.distinct, filter, order)
     found = aggregates.calls.get(bound_call)
     if found is None:
@@ -103,12 +107,23 @@ def bind_parts(
 
 def bind_order(items: Sequence[ast.SortItem], env: Env) -> tuple[SortKey, ...]:
     """Sort keys over the inputs; NULLs stand last ascending and first descending where the text does not say."""
-    return tuple(sort_key(env.bind(item.expr), item) for item in items)
+    return tuple(sort_key(env.bind(item.expr), item, env) for item in items)
 
 
-def sort_key(expr: Expr, item: ast.SortItem) -> SortKey:
+def sort_key(expr: Expr, item: ast.SortItem, env: Env) -> SortKey:
     """The key of a bound expression with the direction of ``item``."""
-    return SortKey(expr, item.descending, item.descending if item.nulls_first is None else item.nulls_first)
+    nulls_first = item.nulls_first
+    if nulls_first is None:
+        match env.shared.settings.session.get(NULL_ORDER_SETTING, ""):
+            case "nulls_first":
+                nulls_first = True
+            case "nulls_last":
+                nulls_first = False
+            case "nulls_min":
+                nulls_first = not item.descending
+            case _:
+                nulls_first = item.descending
+    return SortKey(expr, item.descending, nulls_first)
 
 
 def as_condition(expr: ast.Expr, env: Env, clause: str) -> Expr:

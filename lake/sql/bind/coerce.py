@@ -129,16 +129,19 @@ def common_type(left: Type, right: Type) -> Type | None:
 
 
 def _common_struct(left: Struct, right: Struct) -> Struct | None:
-    """Fields matched by name where both have the same names, else by place; None where there is no such type."""
+    """Fields matched by name where both have the same names, else by place, in the order of the right side.
+
+    None where there is no such type.
+    """
     if len(left.fields) != len(right.fields):
         return None
-    places = [right.place(name) for name, _ in left.fields]
+    places = [left.place(name) for name, _ in right.fields]
     if None in places or len(set(places)) < len(places):
-        places = list(range(len(left.fields)))
+        places = list(range(len(right.fields)))
     fields = []
-    for (name, type), place in zip(left.fields, places, strict=True):
+    for (name, type), place in zip(right.fields, places, strict=True):
         assert place is not None
-        found = common_type(type, right.fields[place][1])
+        found = common_type(left.fields[place][1], type)
         if found is None:
             return None
         fields.append((name, found))

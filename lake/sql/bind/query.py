@@ -88,11 +88,11 @@ def _order_outputs(query: ast.Query, made: Bound, scope: Scope, shared: Shared) 
 
     42P10  a position outside the columns
     """
-    if query.order_all:
-        direction = query.order[0] if query.order else ast.SortItem(ast.Literal(None))
-        return [sort_key(column, direction) for column in made.columns]
     entries = tuple(Entry(name, column) for name, column in zip(made.names, made.columns, strict=True))
     env = Env(shared, scope.over(entries), "ORDER BY")
+    if query.order_all:
+        direction = query.order[0] if query.order else ast.SortItem(ast.Literal(None))
+        return [sort_key(column, direction, env) for column in made.columns]
     keys = []
     for item in query.order:
         if isinstance(item.expr, ast.Literal) and isinstance(item.expr.value, int):
@@ -100,7 +100,7 @@ def _order_outputs(query: ast.Query, made: Bound, scope: Scope, shared: Shared) 
                 raise InvalidColumnReference(
                     f"ORDER BY position {item.expr.value} is not in select list", position=env.position(item.expr)
                 )
-            keys.append(sort_key(made.columns[item.expr.value - 1], item))
+            keys.append(sort_key(made.columns[item.expr.value - 1], item, env))
         else:
             keys += bind_order((item,), env)
     return keys

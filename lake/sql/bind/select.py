@@ -114,14 +114,14 @@ def _bind_parts(
         return
     if query.order_all:
         direction = query.order[0] if query.order else ast.SortItem(ast.Literal(None))
-        parts.order = [sort_key(expr, direction) for expr in parts.exprs]
+        parts.order = [sort_key(expr, direction, env) for expr in parts.exprs]
         parts.order_nodes = [item.expr for item in parts.items]
         return
     inner = replace(inner, clause="ORDER BY")
     for key in query.order:
         place_or_none = _output_place(key.expr, parts, inner, "ORDER BY")
         made = inner.bind(key.expr) if place_or_none is None else parts.exprs[place_or_none]
-        parts.order.append(sort_key(made, key))
+        parts.order.append(sort_key(made, key, inner))
         parts.order_nodes.append(key.expr)
 
 

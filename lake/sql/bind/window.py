@@ -66,7 +66,8 @@ class Windows:
 
     def above(self, node: plan.Plan) -> plan.Plan:
         """``node`` with a Window for each partition and order on top."""
-        for over, calls in self.calls.items():
+        # The first window is the top one, so that rows come in its order where the query asks for none.
+        for over, calls in reversed(self.calls.items()):
             pairs = tuple((column, call) for call, column in calls.items())
             node = plan.Window(over.partition, over.order, pairs, node)
         return node

@@ -126,6 +126,12 @@ class ExprBuild(BaseBuild):
         """``a::t``."""
         return ast.Cast(operand, type_name, is_infix=True)
 
+    def collate(self, operand: ast.Expr, collation: ast.Name) -> ast.Expr:
+        """``a COLLATE "C"``: texts are ordered by code points, so the collations that say so change nothing."""
+        if collation.last.lower() not in ("c", "default", "posix", "ucs_basic", "c.utf8"):
+            raise FeatureNotSupported(f'collation "{collation.last}" is not supported: texts are ordered by code points')
+        return operand
+
     # --- atoms ---
 
     def column(self, path: ast.Name) -> ast.Expr:
@@ -268,12 +274,16 @@ class ExprBuild(BaseBuild):
         return ast.TypeName("map", fields=(("key", key), ("value", value)))
 
     def type_fields(self, *fields: tuple[str, ast.TypeName]) -> tuple[tuple[str, ast.TypeName], ...]:
-        """``a INT, b VARCHAR``."""
-        return fields
+        """``a INT, b VARCHAR``; a field without a name is called by its place, from c0."""
+        return tuple((name or f"c{place}", of) for place, (name, of) in enumerate(fields))
 
     def type_field(self, name: str, type_name: ast.TypeName) -> tuple[str, ast.TypeName]:
         """``a INT``."""
         return name, type_name
+
+    def unnamed_field(self, type_name: ast.TypeName) -> tuple[str, ast.TypeName]:
+        """``INT`` in ``STRUCT<INT>``."""
+        return "", type_name
 
     def type_arguments(self, *arguments: int) -> tuple[int, ...]:
         """``15, 2``."""

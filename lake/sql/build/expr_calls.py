@@ -25,6 +25,8 @@ class CallBuild(BaseBuild):
         match path.parts, values:
             case ("columns",), (ast.Argument(pattern, None),) if not distinct and not order:
                 return ast.Columns(pattern)
+            case ("struct" | "struct_pack",), _ if any(argument.name for argument in values):
+                return _named_struct(values)
             case ("row",), _ if not distinct and not order:
                 return ast.Row(tuple(argument.value for argument in values))
         return ast.Call(path, values, distinct, order or (), ignore_nulls=nulls == "ignore nulls")
@@ -123,6 +125,10 @@ class CallBuild(BaseBuild):
 
     def named_argument(self, name: str, value: ast.Expr) -> ast.Argument:
         """``name => a``."""
+        return ast.Argument(value, name)
+
+    def aliased_argument(self, value: ast.Expr, name: str) -> ast.Argument:
+        """``a AS b``, in ``struct(a AS b)``."""
         return ast.Argument(value, name)
 
     # --- lambdas ---
@@ -248,3 +254,11 @@ def _parameters(operand: ast.Expr) -> tuple[str, ...]:
 
 def _speaks_of(body: ast.Expr, parameters: tuple[str, ...]) -> bool:
     return any(isinstance(node, ast.Column) and node.name.parts[0] in parameters for node in ast.walk(body))
+
+
+def _named_struct(arguments: tuple[ast.Argument, ...]) -> ast.Expr:
+    """``struct(a AS b, c)`` as named_struct; a field without a name is called by its place, from c0."""
+    parts: list[ast.Expr] = []
+    for place, argument in enumerate(arguments):
+        parts += [ast.Literal(argument.name or f"c{place}"), argument.value]
+    return _call("named_struct", *parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from lake.sql import ast
 from lake.sql.build.base import BaseBuild
@@ -52,12 +53,23 @@ class FromBuild(BaseBuild):
         """``LATERAL (SELECT ..) AS a``."""
         return ast.SubquerySource(query, alias, lateral=True, sample=sample)
 
+    def first_values(self, *values: ast.Expr) -> tuple[ast.Expr, ...]:
+        """``VALUES (a, b)`` in FROM."""
+        return values
+
+    def values_source(self, *parts: Any) -> ast.Source:
+        """``VALUES (a, b), (c, d) AS t``."""
+        *rows, alias = parts
+        if any(len(row) != len(rows[0]) for row in rows):
+            raise self._failure("VALUES lists must all be the same length")
+        return ast.SubquerySource(ast.Query(ast.Values(tuple(rows))), alias)
+
     def grouped_source(self, source: ast.Source, alias: ast.Alias | None) -> ast.Source:
         """``(a JOIN b ON ..) AS c``."""
         match source, alias:
             case _, None:
                 return source
-            case ast.JoinSource(), _:
+            case ast.JoinSource() | ast.SubquerySource(alias=None), _:
                 return replace(source, alias=alias, span=None)
             case _:
                 raise self._failure("an alias after parentheses is for a join or a query")
@@ -80,10 +92,12 @@ class FromBuild(BaseBuild):
 
     def join_on(self, left: ast.Source, words: str, right: ast.Source, condition: ast.Expr) -> ast.Source:
         """``a JOIN b ON c``."""
+        left, right = _sides(words, left, right)
         return ast.JoinSource(_join_kind(words), left, right, on=condition)
 
     def join_using(self, left: ast.Source, words: str, right: ast.Source, columns: tuple[str, ...]) -> ast.Source:
         """``a JOIN b USING (c)``."""
+        left, right = _sides(words, left, right)
         return ast.JoinSource(_join_kind(words), left, right, using=columns)
 
     def asof_join(self, left: ast.Source, words: str, right: ast.Source, condition: ast.Expr) -> ast.Source:
@@ -169,6 +183,11 @@ class FromBuild(BaseBuild):
         return ast.Select(
             (ast.SelectItem(ast.Star(), text="*"),), (replace(source, span=ast.Span(self.start, self.end)),)
         )
+
+
+def _sides(words: str, left: ast.Source, right: ast.Source) -> tuple[ast.Source, ast.Source]:
+    """The sides of a join; a right semi or anti join is the left one turned around."""
+    return (right, left) if words in ("right semi join", "right anti join") else (left, right)
 
 
 def _join_kind(words: str) -> ast.JoinKind:
