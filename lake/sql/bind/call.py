@@ -7,7 +7,7 @@ from lake.sql import ast, bound
 from lake.sql.bind import aggregate, unnest, window
 from lake.sql.bind.arguments import bind_arguments, function_name, ordered_arguments
 from lake.sql.bind.expr import compare
-from lake.sql.bind.overload import call_function, call_operator, choose, takes_count, unknown_function
+from lake.sql.bind.overload import call_function, call_operator, choose, dialect_name, takes_count, unknown_function
 from lake.sql.bind.scope import Env, binds
 from lake.sql.bound import Expr
 from lake.sql.registry import FUNCTIONS, Aggregate, Scalar, Window
@@ -17,7 +17,7 @@ from lake.types import BOOLEAN, Interval
 @binds(ast.Call)
 def bind_call(call: ast.Call, env: Env) -> Expr:
     """A call of a scalar, aggregate or window function."""
-    name = function_name(call.name)
+    name = dialect_name(function_name(call.name), env.shared.settings)
     if name == "grouping":
         return aggregate.bind_grouping(call, env)
     if name == "overlaps" and len(call.arguments) == 4:
@@ -30,7 +30,7 @@ def bind_call(call: ast.Call, env: Env) -> Expr:
     kinds = {item.__class__ for item in overloads}
     if call.over is not None and kinds & {Window, Aggregate}:
         return window.bind_window_call(call, name, env)
-    if Aggregate in kinds and (Scalar not in kinds or _looks_aggregate(call, env)):
+    if Aggregate in kinds and (Scalar not in kinds or _looks_aggregate(call, name)):
         return aggregate.bind_aggregate_call(call, name, env)
     if Scalar in kinds:
         _refuse_decorations(call, name, env)
@@ -50,9 +50,9 @@ def bind_scalar_call(call: ast.Call, name: str, env: Env) -> Expr:
     return bound.Call(choice.type, choice.function, choice.arguments)
 
 
-def _looks_aggregate(call: ast.Call, env: Env) -> bool:
+def _looks_aggregate(call: ast.Call, name: str) -> bool:
     """Whether a name that is an aggregate and a scalar function too stands for the aggregate here."""
-    overloads = [item for item in FUNCTIONS[function_name(call.name)] if isinstance(item, Scalar)]
+    overloads = [item for item in FUNCTIONS[name] if isinstance(item, Scalar)]
     if call.distinct or call.order or call.within_group or call.filter is not None:
         return True
     return not any(takes_count(item, len(call.arguments)) for item in overloads)

@@ -14,6 +14,7 @@ from lake.sql import ast, bound
 from lake.sql.bind.coerce import ARITHMETIC, arithmetic_types, cast, is_numeric, is_string_literal, merged_type
 from lake.sql.bind.scope import Env, near_name
 from lake.sql.bound import Expr, Literal
+from lake.sql.catalog import Settings
 from lake.sql.registry import FUNCTIONS, Function, Parameter, Scalar, TableFunction
 from lake.types import (
     BIGINT,
@@ -39,6 +40,7 @@ from lake.types import (
 )
 
 BITWISE: Final = frozenset(("&", "|", "#"))
+SPARK: Final = "spark_"
 OPERATOR_NAMES: Final = {"**": "^"}
 VARIABLES: Final = frozenset(("T", "U"))
 # A string literal is read as the first of these that an overload takes.
@@ -53,6 +55,19 @@ class Choice:
     function: Function
     arguments: tuple[Expr, ...]
     type: Type
+
+
+def dialect_name(name: str, settings: Settings) -> str:
+    """The registry's name for a name as written.
+
+    Where the dialect is Spark's, a name that both dialects have means Spark's version, ``spark_NAME``; and that prefix
+    reaches names that differ nowhere, too.
+    """
+    if settings.dialect == "spark" and f"{SPARK}{name}" in FUNCTIONS:
+        return f"{SPARK}{name}"
+    if name.startswith(SPARK) and name not in FUNCTIONS and name.removeprefix(SPARK) in FUNCTIONS:
+        return name.removeprefix(SPARK)
+    return name
 
 
 # --- calls over bound arguments --------------------------------------------------------------------------------------
