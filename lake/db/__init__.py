@@ -6,6 +6,7 @@ Reading order: ``database`` (one lake, led), ``session`` (a statement from text 
 
 import lake.db.functions
 import lake.db.statements.dml
+import lake.db.statements.dml_change
 import lake.db.statements.external
 import lake.db.statements.prepared
 import lake.db.statements.query
@@ -13,4 +14,6 @@ import lake.db.statements.session
 import lake.db.statements.table
 import lake.db.system.information_schema
 import lake.db.system.lake
+import lake.db.system.pg_catalog
+import lake.db.system.pg_catalog_server
 import lake.exec.functions  # noqa: F401

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from lake.db.functions.readers import open_file
 from lake.db.names import qualified
 from lake.db.system import SYSTEM_TABLES
-from lake.errors import FeatureNotSupported, LakeError, UndefinedTable
-from lake.sql import ast, parser
+from lake.errors import FeatureNotSupported, InvalidParameter, LakeError, UndefinedTable
+from lake.exec.context import Cancellation
+from lake.exec.evaluate import fold
+from lake.sql import ast, bound, parser
 from lake.sql.bind import Binder
 from lake.sql.catalog import Settings, TableColumn
 from lake.sql.catalog import Table as PlanTable
@@ -37,6 +39,11 @@ class StatementCatalog:
         self._found: dict[tuple[str, ...], PlanTable | PlanView] = {}
 
     @property
+    def settings(self) -> Settings:
+        """The statement's settings."""
+        return self._settings
+
+    @property
     def version(self) -> int:
         """The commit that is read."""
         return self.state.number
@@ -58,10 +65,12 @@ class StatementCatalog:
     def find(self, name: tuple[str, ...], at: tuple[str, object] | None) -> PlanTable | PlanView:
         """The relation of that name.
 
-        42P01  there is none, with a near name as the hint      0A000  time travel, which is not built yet
+        at     a kind of time travel and its value: a commit, microseconds, or seconds from now
+        42P01  there is none, with a near name as the hint      0A000  the past of a view
+        22023  a commit that is to come or no longer kept
         """
         if at is not None:
-            raise FeatureNotSupported(f"reading a table AT ({at[0].upper()} ..) is not supported yet")
+            return self._find_past(name, *at)
         known = self._found.get(name)
         if known is None:
             known = self._found[name] = self._find(name)
@@ -76,6 +85,8 @@ class StatementCatalog:
 
     def _find(self, name: tuple[str, ...]) -> PlanTable | PlanView:
         schema, last = qualified(name, self._database.name)
+        if len(name) == 1 and ("pg_catalog", last) in SYSTEM_TABLES and self.state.find(last, schema) is None:
+            schema = "pg_catalog"
         system = SYSTEM_TABLES.get((schema, last))
         if system is not None:
             return system.table(self)
@@ -88,6 +99,23 @@ class StatementCatalog:
             case None:
                 shown = display_name(schema, last)
                 raise UndefinedTable(f'relation "{shown}" does not exist', hint=self.state.hint(last, schema))
+
+    def _find_past(self, name: tuple[str, ...], kind: str, value: object) -> PlanTable:
+        schema, last = qualified(name, self._database.name)
+        if (schema, last) in SYSTEM_TABLES or isinstance(self.state.find(last, schema), View):
+            raise FeatureNotSupported(f'AT reads the past of a table, and "{display_name(schema, last)}" is none')
+        table = self.state.table(last, schema)
+        if isinstance(value, bound.Expr):
+            value = fold(value, self._database.context(self._settings, Cancellation()))
+            value = value.value if isinstance(value, bound.Literal) else None
+        if not isinstance(value, int | float):
+            raise InvalidParameter(f"AT ({kind.upper()}) takes a constant")
+        if kind == "offset":
+            value = self._settings.now + round(value * 1_000_000)
+        number = int(value) if kind == "version" else min(self._database.lake.number_at(int(value)), self.state.number)
+        rows = self.snapshot.table_by_id(table.id).at(number)
+        found = self._table(table)
+        return PlanTable(found.name, found.columns, rows, rows.statistics)
 
     def _table(self, table: Table) -> PlanTable:
         columns = [TableColumn(column.name, column.type, not column.not_null) for column in table.columns]

@@ -57,6 +57,7 @@ class Database:
         self._rules: OrderedDict[tuple[int, int], Rules] = OrderedDict()
         self._lock = threading.Lock()
         self._starting = threading.Lock()
+        self._changing: dict[int, threading.Lock] = {}
 
     @classmethod
     def open(cls, config: Config, clock: Clock | None = None) -> Database:
@@ -153,6 +154,11 @@ class Database:
     def commit(self, flush: Flush) -> Acknowledged:
         """Commits a flush; durable when it returns."""
         return self.lake.submit(flush).result()
+
+    def changing(self, table: int) -> threading.Lock:
+        """Held by the one statement that changes rows of a table: changes of one table wait for each other."""
+        with self._lock:
+            return self._changing.setdefault(table, threading.Lock())
 
     def define(self, make: Callable[[State], Sequence[Change]]) -> bool:
         """Commits the changes that ``make`` answers for the state as it is in the order of commits; whether any."""

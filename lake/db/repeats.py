@@ -145,7 +145,7 @@ def is_repeatable(bound_plan: Plan, catalog: StatementCatalog) -> bool:
             return False
         if isinstance(node, plan.Scan):
             rows = node.table.rows
-            if not isinstance(rows, TableSnapshot) or rows.snapshot is not catalog.snapshot:
+            if not isinstance(rows, TableSnapshot) or rows.snapshot is not catalog.snapshot or rows.upto is not None:
                 return False
         for expr in plan.expressions_of(node):
             if not _is_repeatable(expr, catalog):

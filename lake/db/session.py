@@ -19,6 +19,7 @@ from lake.db.repeats import Planned, is_repeatable, tables_of, with_tables
 from lake.db.result import Result
 from lake.db.settings import Setting, default_settings
 from lake.db.statements import STATEMENTS, Handler
+from lake.db.system.pg_catalog_names import PgNames
 from lake.errors import FeatureNotSupported, SyntaxFailure
 from lake.exec.context import Cancellation, Context
 from lake.exec.evaluate import fold
@@ -28,6 +29,7 @@ from lake.sql.bind import Binder, BoundQuery, literal_of
 from lake.sql.catalog import Settings
 from lake.sql.optimizer import optimize
 from lake.sql.plan import Plan
+from lake.storage.commits.sequencer import Acknowledged, Flush
 
 if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog
@@ -58,6 +60,15 @@ class Run:
     def database(self) -> Database:
         """The database the session belongs to."""
         return self.session.database
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether what the statement writes waits for COMMIT."""
+        return False
+
+    def commit(self, flush: Flush) -> Acknowledged:
+        """Commits what the statement writes."""
+        return self.database.commit(flush)
 
     def binder(self) -> Binder:
         """A binder of this statement."""
@@ -249,7 +260,12 @@ class Session:
             database=self.database.name,
             local_files=self.principal.owner,
             session=values,
+            names=self._names,
         )
+
+    def _names(self) -> PgNames:
+        """What the functions of pg_catalog look up."""
+        return PgNames(self, self.database.catalog(self.database.settings()))
 
 
 def _expression_of(value: Any) -> ast.Expr | None:

@@ -124,6 +124,21 @@ class Lake:
                 self._changed.notify_all()
         return self._state
 
+    def number_at(self, time: int) -> int:
+        """The newest commit at or before ``time``, in microseconds; 0 if the lake does not know.
+
+        Exact while the commits around it are kept, else to the entries of the time index.
+        """
+        state = self._state
+        number = state.number_at(time)
+        if number in (0, state.number):
+            return number
+        for commit in self.log.read_on(number):
+            if commit.time > time:
+                break
+            number = commit.number
+        return number
+
     def wait_for(self, number: int, timeout: float) -> bool:
         """Whether commit ``number`` is visible within ``timeout`` seconds."""
         with self._changed:

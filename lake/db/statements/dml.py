@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pyarrow as pa
+
 from lake.db.names import find_table, qualified
 from lake.db.result import Result
 from lake.db.session import Run
 from lake.db.statements import statement
 from lake.db.statements.table import create_as
+from lake.db.write.change import written_table
 from lake.db.write.once import Once, once_of_job
 from lake.db.write.path import prepared, write_rows
+from lake.errors import FeatureNotSupported
 from lake.roles import Role
 from lake.sql import ast, parser
 from lake.sql.bind import BoundQuery
@@ -29,21 +35,37 @@ def insert(stmt: ast.Insert, run: Run) -> Result:
     schema, name = qualified(stmt.table.parts, run.database.name)
     if run.catalog.state.find(name, schema) is None and _is_select(stmt):
         assert stmt.query is not None
+        if stmt.returning:
+            raise FeatureNotSupported("RETURNING of an INSERT that makes its table is not supported")
         return _done(create_as(run, stmt.table, stmt.query, once=once))
     table = find_table(run.catalog.state, stmt.table, run.database.name)
-    return _done(_insert_into(stmt, table, run, once))
+    return _insert_into(stmt, table, run, once)
 
 
-def _insert_into(stmt: ast.Insert, table: Table, run: Run, once: Once | None) -> int | None:
-    """How many rows were written; None where the job was applied before."""
+def _insert_into(stmt: ast.Insert, table: Table, run: Run, once: Once | None) -> Result:
     columns = [TableColumn(column.name, column.type, not column.not_null) for column in table.columns]
     defaults = {column.name: parser.parse_expression(column.default) for column in table.columns if column.default}
     source = run.binder().insert(stmt, columns, defaults)
     names = tuple(column.name for column in columns)
     answer = run.answer(BoundQuery(source.plan, source.columns, names), run.optimize(source.plan))
     batches = prepared(answer.source, names, answer.types, run.database.rules(table, run))
-    written = write_rows(run.database, table, batches, once)
-    return None if written.acknowledged.duplicate else written.rows
+    if stmt.returning:
+        return _returning(stmt, table, run, once, list(batches))
+    written = write_rows(run.database, table, batches, once, commit=run.commit)
+    return _done(None if written.acknowledged.duplicate else written.rows)
+
+
+def _returning(stmt: ast.Insert, table: Table, run: Run, once: Once | None, batches: list[pa.RecordBatch]) -> Result:
+    """The rows written, as RETURNING asks for them; they are made before anything is committed."""
+    source, rows = written_table(table)
+    rows.batches = batches
+    found = run.binder().returning(stmt.returning, stmt.table, None, source)
+    result = run.answer(found, run.optimize(found.plan), "INSERT 0")
+    answered = list(result.source)
+    written = write_rows(run.database, table, batches, once, commit=run.commit)
+    if written.acknowledged.duplicate:
+        return _done(None)
+    return replace(result, count=written.rows, source=answered)
 
 
 def _is_select(stmt: ast.Insert) -> bool:

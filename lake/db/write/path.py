@@ -31,6 +31,7 @@ LOG_ROWS: Final = 16_384  # more rows are worth a file of their own
 LOG_BYTES: Final = 4 << 20
 
 Definition = Callable[[State], Sequence[Change]]
+Commit = Callable[[Flush], Acknowledged]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,16 @@ class Written:
 
 
 def write_rows(
-    database: Database, table: Table, batches: Iterable[pa.RecordBatch], once: Once | None, define: Definition | None = None
+    database: Database,
+    table: Table,
+    batches: Iterable[pa.RecordBatch],
+    once: Once | None,
+    define: Definition | None = None,
+    commit: Commit | None = None,
 ) -> Written:
     """Commits prepared batches to ``table``, whole or not at all.
 
+    commit  takes the flush; by default the database does
     define  changes that come before the rows in the same commit: CREATE TABLE AS makes its table so
     40001   the table was changed meanwhile
     """
@@ -53,12 +60,12 @@ def write_rows(
     few, ended = _first(source)
     if ended:
         rows = sum(batch.num_rows for batch in few)
-        return Written(rows, _commit(database, table, few, None, once, define))
+        return Written(rows, (commit or database.commit)(_flush(database, table, few, None, once, define)))
     # The files are written before the commit that names them; until then nobody sees them, and a crash leaves orphans.
     files = database.lake.write_files(table, chain(few, source))
     added = AddFiles(table.id, files.files, files.sketches)
     try:
-        return Written(files.rows, _commit(database, table, [], added, once, define))
+        return Written(files.rows, (commit or database.commit)(_flush(database, table, [], added, once, define)))
     except BaseException:
         for file in files.files:
             database.lake.store.delete(file.path)
@@ -93,14 +100,14 @@ def _first(source: Iterator[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], bool
     return few, True
 
 
-def _commit(
+def _flush(
     database: Database,
     table: Table,
     batches: list[pa.RecordBatch],
     added: AddFiles | None,
     once: Once | None,
     define: Definition | None,
-) -> Acknowledged:
+) -> Flush:
     """One flush. It looks its table up again in the order of commits: a table dropped or remade meanwhile is refused."""
 
     def prepare(state: State) -> list[Change | Append]:
@@ -116,11 +123,9 @@ def _commit(
             changes.append(Append(id, batch))
         return changes
 
-    return database.commit(
-        Flush(
-            prepare=prepare,
-            producer=None if once is None else once.producer,
-            seq=0 if once is None else once.seq,
-            prev=None if once is None else once.prev,
-        )
+    return Flush(
+        prepare=prepare,
+        producer=None if once is None else once.producer,
+        seq=0 if once is None else once.seq,
+        prev=None if once is None else once.prev,
     )

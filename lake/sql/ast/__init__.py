@@ -4,6 +4,7 @@ Reading order: ``base`` (nodes, spans, walking), ``expr``, ``query``, ``dml``, `
 """
 
 from lake.sql.ast.base import *  # noqa: F403
+from lake.sql.ast.change import *  # noqa: F403
 from lake.sql.ast.dml import *  # noqa: F403
 from lake.sql.ast.expr import *  # noqa: F403
 from lake.sql.ast.query import *  # noqa: F403

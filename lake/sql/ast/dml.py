@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lake.sql.ast.base import Name, Node
 from lake.sql.ast.expr import Expr
-from lake.sql.ast.query import Query
+from lake.sql.ast.query import Query, SelectItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,16 @@ class Default(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Insert(Statement):
-    """``INSERT INTO t (columns) query`` or ``DEFAULT VALUES``; a VALUES list is the query's body."""
+    """``INSERT INTO t (columns) query`` or ``DEFAULT VALUES``; a VALUES list is the query's body.
+
+    returning  items of ``RETURNING a, b``
+    """
 
     table: Name
     columns: tuple[str, ...]
     query: Query | None
     by_name: bool = False
+    returning: tuple[SelectItem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

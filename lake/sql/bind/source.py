@@ -46,7 +46,7 @@ from lake.sql.bind.scope import (
 )
 from lake.sql.bound import Column, Compare, Expr, Literal
 from lake.sql.catalog import Table, View
-from lake.types import BOOLEAN, DOUBLE, Float, Integer
+from lake.types import BIGINT, BOOLEAN, DOUBLE, TIMESTAMPTZ, Float, Integer
 
 KINDS: Final = {
     ast.JoinKind.INNER: plan.JoinKind.INNER,
@@ -183,10 +183,13 @@ def _bind_cte(cte: Cte, shared: Shared) -> From:
 
 
 def _time_travel(at: ast.TimeTravel, scope: Scope, shared: Shared) -> tuple[str, object]:
+    """The kind of time travel and its value: BIGINT, TIMESTAMPTZ or DOUBLE; an expression where it is to be folded yet."""
     value = Env(shared, scope.over(()), "AT").bind(at.value)
-    if not isinstance(value, Literal) or value.value is None:
+    if isinstance(value, Literal) and value.value is None:
         raise InvalidParameter(f"AT ({at.kind.upper()}) takes a constant", position=shared.position(at.value))
-    return at.kind, value.value
+    type = {"version": BIGINT, "timestamp": TIMESTAMPTZ, "offset": DOUBLE}[at.kind]
+    value = cast(value, type, time_zone=shared.settings.time_zone)
+    return at.kind, value.value if isinstance(value, Literal) else value
 
 
 def bind_sample(node: plan.Plan, item: ast.Sample, env: Env) -> plan.Plan:

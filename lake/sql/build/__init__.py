@@ -6,6 +6,7 @@ Reading order: ``base`` (the text at hand, names), ``expr``, ``expr_calls``, ``q
 
 from __future__ import annotations
 
+from lake.sql.build.change import ChangeBuild
 from lake.sql.build.dml import DmlBuild
 from lake.sql.build.expr import ExprBuild
 from lake.sql.build.expr_calls import CallBuild
@@ -15,5 +16,5 @@ from lake.sql.build.session import SessionBuild
 from lake.sql.build.table import TableBuild
 
 
-class Build(ExprBuild, CallBuild, QueryBuild, FromBuild, DmlBuild, TableBuild, SessionBuild):
+class Build(ExprBuild, CallBuild, QueryBuild, FromBuild, DmlBuild, ChangeBuild, TableBuild, SessionBuild):
     """All builders, for one run of the parser over one text."""

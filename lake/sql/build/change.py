@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lake.errors import FeatureNotSupported
 from lake.sql import ast
 from lake.sql.build.base import BaseBuild
 
@@ -108,6 +109,18 @@ class ChangeBuild(BaseBuild):
         if (action == "insert") != (kind == "not matched") and action != "do nothing":
             raise self._failure(f"WHEN {kind.upper()} cannot {action.upper()}")
         return ast.MergeClause(kind, condition, action, assignments, columns, values)
+
+    def on_conflict(self, columns: tuple[str, ...] | None, action: str) -> None:
+        """0A000: ``ON CONFLICT (a) DO NOTHING`` needs a table with a key."""
+        raise FeatureNotSupported("ON CONFLICT is not supported: tables have no keys yet", position=self.start + 1)
+
+    def conflict_nothing(self) -> str:
+        """``DO NOTHING``."""
+        return "nothing"
+
+    def conflict_update(self, assignments: tuple[ast.Assignment, ...], where: ast.Expr | None) -> str:
+        """``DO UPDATE SET a = 1 WHERE b``."""
+        return "update"
 
     # --- ALTER TABLE and COMMENT ---
 

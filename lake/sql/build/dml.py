@@ -8,21 +8,27 @@ from typing import Any
 from lake.sql import ast
 from lake.sql.build.base import BaseBuild
 
+Items = tuple[ast.SelectItem, ...] | None
+
 
 class DmlBuild(BaseBuild):
     """Statements that write rows."""
 
-    def insert(self, table: ast.Name, how: str | None, query: ast.Query) -> ast.Statement:
+    def insert(
+        self, table: ast.Name, how: str | None, query: ast.Query, conflict: None, returning: Items
+    ) -> ast.Statement:
         """``INSERT INTO t BY NAME SELECT ..``."""
-        return ast.Insert(table, (), query, by_name=how == "by name")
+        return ast.Insert(table, (), query, how == "by name", returning or ())
 
-    def insert_columns(self, table: ast.Name, columns: tuple[str, ...], query: ast.Query) -> ast.Statement:
+    def insert_columns(
+        self, table: ast.Name, columns: tuple[str, ...], query: ast.Query, conflict: None, returning: Items
+    ) -> ast.Statement:
         """``INSERT INTO t (a, b) VALUES ..``."""
-        return ast.Insert(table, columns, query)
+        return ast.Insert(table, columns, query, returning=returning or ())
 
-    def insert_defaults(self, table: ast.Name) -> ast.Statement:
+    def insert_defaults(self, table: ast.Name, returning: Items) -> ast.Statement:
         """``INSERT INTO t DEFAULT VALUES``."""
-        return ast.Insert(table, (), None)
+        return ast.Insert(table, (), None, returning=returning or ())
 
     def default(self) -> ast.Expr:
         """``DEFAULT`` in VALUES."""

@@ -392,6 +392,7 @@ class Draft:
         if change.tail:
             deletes = deletes.with_tail(deletes.tail.with_deleted(decode_numbers(change.tail), self.number))
         self._set_deletes(table.id, deletes)
+        self._put(msgspec.structs.replace(table, changed=self.number))
 
     def deletes(self, id: int) -> TableDeletes:
         """What is gone of a table."""

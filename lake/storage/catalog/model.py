@@ -131,6 +131,7 @@ class Table(msgspec.Struct, frozen=True, omit_defaults=True):
     layout       counts the times that rows moved to other files: a place of a row is good for one layout
     born         the commit that made the table
     horizon      the oldest commit at which the table can still be read: what was deleted before it may be gone
+    changed      the newest commit that deleted or replaced rows
     gone         stored names of dropped columns, which no other column may take
     """
 
@@ -154,6 +155,7 @@ class Table(msgspec.Struct, frozen=True, omit_defaults=True):
     layout: int = 0
     born: int = 0
     horizon: int = 0
+    changed: int = 0
     gone: tuple[str, ...] = ()
 
     def column(self, name: str) -> Column | None:

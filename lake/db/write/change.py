@@ -1,0 +1,261 @@
+"""The way of a change: the rows that a query finds become deletions and new versions, in one commit.
+
+    UPDATE t SET a = a + 1 WHERE b > 2
+
+    query ── place, row id, old values, new values ── defaults, casts, checks ── new versions ─┐
+             place ── deletions of the old versions ────────────────────────────────────────────┴─ one commit
+
+The places of rows are good for one layout of the table: where tiering or a merge came between the snapshot and the
+commit, or another change was first, the commit is refused and the statement is done again on a newer snapshot. Changes
+of one table wait for each other, so that this ends.
+Spec: SQL, Tables; reference: row statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from lake.db.names import find_table
+from lake.db.write.incoming import Incoming
+from lake.db.write.once import Once
+from lake.errors import CardinalityViolation, SerializationFailure
+from lake.rows import Part, Predicate
+from lake.sql import ast, parser
+from lake.sql.bind import BoundQuery
+from lake.sql.catalog import Table as PlanTable
+from lake.sql.catalog import TableColumn, TableStatistics
+from lake.storage.catalog.changes import Change
+from lake.storage.catalog.model import CREATED_AT, ROW_ID, SYSTEM_COLUMNS, Table
+from lake.storage.catalog.state import State
+from lake.storage.commits.sequencer import Append, Flush
+from lake.storage.tables.read import PLACE
+from lake.types import BIGINT, Type
+
+if TYPE_CHECKING:
+    from lake.db.session import Run
+
+TRIES: Final = 10  # of a statement whose rows others keep moving
+HIDDEN: Final = (PLACE, ROW_ID, CREATED_AT)
+SEGMENT_ROWS: Final = 262_144  # of one append
+
+ChangeStatement = ast.Update | ast.Delete | ast.Merge
+
+
+@dataclass(slots=True)
+class Changed:
+    """What became of a statement's rows; ``returned`` are those that RETURNING answers, in table order."""
+
+    updated: int = 0
+    deleted: int = 0
+    inserted: int = 0
+    duplicate: bool = False
+    returned: list[pa.RecordBatch] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        """All of them."""
+        return self.updated + self.deleted + self.inserted
+
+    def outcome(self) -> dict[str, object]:
+        """The answer to JSON doors."""
+        if self.duplicate:
+            return {"duplicate": True}
+        return {"rows": self.rows, "updated": self.updated, "deleted": self.deleted, "inserted": self.inserted}
+
+
+@dataclass(slots=True)
+class Found:
+    """Rows that a statement changes: places of old versions, and new versions with and without a row id."""
+
+    places: list[np.ndarray] = field(default_factory=list)
+    appends: list[pa.RecordBatch] = field(default_factory=list)
+    changed: Changed = field(default_factory=Changed)
+
+
+class Written:
+    """Rows that were written, for RETURNING; a ``lake.rows.RowSource`` over batches in the order of the columns."""
+
+    def __init__(self, columns: Sequence[TableColumn]) -> None:
+        self.batches: list[pa.RecordBatch] = []
+        self._places = {column.name: place for place, column in enumerate(columns)}
+
+    def parts(self, columns: Sequence[str], predicates: Sequence[Predicate]) -> Sequence[Part]:
+        """A part for each batch."""
+        return [Part(batch.num_rows, self._reader(batch, columns)) for batch in self.batches]
+
+    def _reader(self, batch: pa.RecordBatch, columns: Sequence[str]) -> Callable[[], list[pa.RecordBatch]]:
+        if not columns:
+            return lambda: [batch.select([])]
+        arrays = [batch.column(self._places[name]) for name in columns]
+        return lambda: [pa.RecordBatch.from_arrays(arrays, names=list(columns))]
+
+
+def columns_of(table: Table) -> list[TableColumn]:
+    """The table's columns as the planner sees them."""
+    return [TableColumn(column.name, column.type, not column.not_null) for column in table.columns]
+
+
+def defaults_of(table: Table) -> dict[str, ast.Expr]:
+    """DEFAULT expressions by column."""
+    return {column.name: parser.parse_expression(column.default) for column in table.columns if column.default}
+
+
+def written_table(table: Table) -> tuple[PlanTable, Written]:
+    """A table of rows yet to come, under the name and columns of ``table``."""
+    columns = columns_of(table)
+    rows = Written(columns)
+    return PlanTable((table.schema, table.name), tuple(columns), rows, lambda: TableStatistics(1_000.0)), rows
+
+
+def change(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Changed, BoundQuery | None]:
+    """Carries out UPDATE, DELETE or MERGE as one commit from one snapshot.
+
+    40001  in a transaction, or when others keep changing the same rows
+    """
+    table = find_table(run.catalog.state, stmt.table, run.database.name)
+    if run.in_transaction:
+        return _attempt(run, stmt, once)
+    with run.database.changing(table.id):
+        for attempt in range(TRIES):
+            run.catalog = run.database.catalog(run.settings)
+            try:
+                return _attempt(run, stmt, once)
+            except SerializationFailure:
+                if attempt == TRIES - 1:
+                    raise
+    raise AssertionError("unreachable")
+
+
+def _attempt(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Changed, BoundQuery | None]:
+    table = find_table(run.catalog.state, stmt.table, run.database.name)
+    source = run.catalog.snapshot.table_by_id(table.id)
+    columns = columns_of(table)
+    hidden = [TableColumn(name, type, False, hidden=True) for name, type in SYSTEM_COLUMNS.items()]
+    hidden.append(TableColumn(PLACE, BIGINT, False, hidden=True))
+    target = PlanTable((table.schema, table.name), (*columns, *hidden), source, source.statistics)
+    made = run.binder().change(stmt, target, columns, defaults_of(table), HIDDEN)
+    outputs = (*made.hidden, *(() if made.action is None else (made.action,)), *made.columns)
+    answer = run.answer(
+        BoundQuery(made.plan, outputs, tuple(column.name for column in outputs)), run.optimize(made.plan)
+    )
+    found = _gather(run, stmt, table, answer.source, [column.type for column in made.columns])
+    returning = None
+    if stmt.returning:
+        returned, rows = written_table(table)
+        rows.batches = found.changed.returned
+        returning = run.binder().returning(stmt.returning, stmt.table, stmt.alias, returned)
+        result = run.answer(returning, run.optimize(returning.plan))
+        found.changed.returned = list(result.source)
+    if not found.changed.rows and once is None:
+        return found.changed, returning
+    places = np.concatenate(found.places) if found.places else np.empty(0, np.int64)
+    changes: tuple[Change, ...] = (source.deletes_at(places),) if len(places) else ()
+
+    def prepare(state: State) -> list[Change | Append]:
+        run.database.check_same(state, table)
+        return []
+
+    flush = Flush(
+        appends=tuple(Append(table.id, batch) for batch in found.appends),
+        changes=changes,
+        prepare=prepare,
+        producer=None if once is None else once.producer,
+        seq=0 if once is None else once.seq,
+        prev=None if once is None else once.prev,
+    )
+    acknowledged = run.commit(flush)
+    found.changed.duplicate = acknowledged.duplicate
+    return found.changed, returning
+
+
+def _gather(
+    run: Run, stmt: ChangeStatement, table: Table, batches: Iterable[pa.RecordBatch], types: Sequence[Type]
+) -> Found:
+    """The rows of the statement's query, each row of the table once.
+
+    21000  MERGE would change a row twice
+    """
+    found = Found()
+    seen = np.empty(0, np.int64)
+    rules = run.database.rules(table, run)
+    actions = [clause.action for clause in stmt.clauses] if isinstance(stmt, ast.Merge) else []
+    names = [column.name for column in table.columns]
+    for batch in batches:
+        places = batch.column(0)
+        kinds = _kinds(stmt, batch, actions)
+        is_there = places.is_valid().to_numpy(zero_copy_only=False) & (kinds != "do nothing")
+        here = np.flatnonzero(is_there)
+        values = places.fill_null(0).to_numpy()[here]
+        unique, first = np.unique(values, return_index=True)
+        fresh = first[~np.isin(unique, seen)]
+        if isinstance(stmt, ast.Merge) and len(fresh) < len(values):
+            raise CardinalityViolation(f'a row of "{table.name}" matches more than one source row')
+        seen = np.union1d(seen, values)
+        here = np.sort(here[fresh])
+        offset = 3 + bool(actions)
+        given = dict(zip(names, batch.columns[offset:], strict=True))
+        old = _Rows(batch, here[kinds[here] == "update"], given, types)
+        gone = here[kinds[here] == "delete"]
+        new = np.flatnonzero(kinds == "insert")
+        found.places.append(places.take(pa.array(here)).to_numpy())
+        if len(old.rows):
+            prepared = rules.prepare(old.incoming())
+            arrays = [*prepared.columns, *(batch.column(at).take(pa.array(old.rows)) for at in (1, 2))]
+            found.appends.append(pa.RecordBatch.from_arrays(arrays, names=[*prepared.schema.names, ROW_ID, CREATED_AT]))
+            found.changed.returned.append(prepared)
+        if len(new):
+            prepared = rules.prepare(_Rows(batch, new, given, types).incoming())
+            found.appends.append(prepared)
+            found.changed.returned.append(prepared)
+        if len(gone) and stmt.returning:
+            arrays = [array.take(pa.array(gone)) for array in given.values()]
+            found.changed.returned.append(pa.RecordBatch.from_arrays(arrays, names=names))
+        found.changed.updated += len(old.rows)
+        found.changed.deleted += len(gone)
+        found.changed.inserted += len(new)
+    found.appends = _joined(found.appends)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Some rows of a batch."""
+
+    batch: pa.RecordBatch
+    rows: np.ndarray
+    given: Mapping[str, pa.Array]
+    types: Sequence[Type]
+
+    def incoming(self) -> Incoming:
+        """As they go to the table's rules."""
+        taken = pa.array(self.rows)
+        arrays = {name: array.take(taken) for name, array in self.given.items()}
+        return Incoming(len(self.rows), arrays, dict(zip(arrays, self.types, strict=True)))
+
+
+def _kinds(stmt: ChangeStatement, batch: pa.RecordBatch, actions: Sequence[str]) -> np.ndarray:
+    """What happens to each row."""
+    match stmt:
+        case ast.Update():
+            return np.full(batch.num_rows, "update")
+        case ast.Delete():
+            return np.full(batch.num_rows, "delete")
+        case _:
+            return np.array(actions)[batch.column(len(HIDDEN)).to_numpy()]
+
+
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Batches of one schema put together, up to SEGMENT_ROWS each."""
+    groups: dict[tuple[str, ...], list[pa.RecordBatch]] = {}
+    for batch in batches:
+        groups.setdefault(tuple(batch.schema.names), []).append(batch)
+    joined: list[pa.RecordBatch] = []
+    for group in groups.values():
+        merged = pa.concat_batches(group)
+        joined += [merged.slice(start, SEGMENT_ROWS) for start in range(0, merged.num_rows, SEGMENT_ROWS)]
+    return joined
