@@ -16,9 +16,20 @@ from hypothesis import strategies as st
 
 from lake.errors import NumericOutOfRange
 from lake.exec.kernels import extremes, interpreted
-from lake.exec.kernels.aggregates import Average, Count, SumDouble, SumInteger
+from lake.exec.kernels.aggregates import (
+    LANES,
+    Average,
+    Count,
+    SumDouble,
+    SumInteger,
+    add_counts,
+    add_in_lanes,
+    add_words,
+    count_in_lanes,
+)
 from lake.exec.kernels.extremes import BitCombination, PickedRows, extreme
 from lake.exec.kernels.moments import Moments
+from lake.exec.kernels.views import ALL_VALID
 from tests.exec.test_kernels_groups import VALUES, canonical
 from tests.exec.test_kernels_order import ordering
 
@@ -63,6 +74,18 @@ def check(make, given_rows, type: pa.DataType, fold: Callable[[list], object]) -
 def test_counts(given_rows) -> None:
     """count(x) counts what is not NULL."""
     check(Count, given_rows, pa.int64(), len)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, GROUPS - 1), st.integers(-(1 << 40), 1 << 40)), max_size=40))
+def test_lanes_add_up(rows) -> None:
+    """Counting and adding in lanes answers what the plain kernels do."""
+    groups, values = (np.array([row[place] for row in rows], np.int64) for place in (0, 1))
+    for add, given_values, in_lanes in ((add_words, (values,), add_in_lanes), (add_counts, (), count_in_lanes)):
+        expected, lanes = np.zeros(GROUPS, np.int64), np.zeros((LANES, GROUPS), np.int64)
+        add(groups, *given_values, ALL_VALID, expected)
+        in_lanes(groups, *given_values, lanes)
+        assert lanes.sum(axis=0).tolist() == expected.tolist()
 
 
 @settings(max_examples=80, deadline=None)

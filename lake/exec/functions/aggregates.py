@@ -174,45 +174,45 @@ def avg(call: CallInfo, constants: Constants) -> Accumulator:
 
 
 class DecimalAverage:
-    """The mean of decimals; ``digits`` more after the point than they have."""
+    """The mean of decimals; ``digits`` more after the point than they have. ``sum`` may be that of another aggregate."""
 
     def __init__(self, returns: Decimal, digits: int) -> None:
         self._returns = returns
         self._digits = digits
-        self._sum = SumInteger(pa.decimal128(DECIMAL_DIGITS_MAX, 0), "numeric")
+        self.sum = SumInteger(pa.decimal128(DECIMAL_DIGITS_MAX, 0), "numeric")
 
     def update(self, groups: Any, group_count: int, arguments: Sequence[pa.Array]) -> None:
         """Adds a batch of one argument."""
-        self._sum.update(groups, group_count, arguments)
+        self.sum.update(groups, group_count, arguments)
 
     def merge(self, other: DecimalAverage, mapping: Any, group_count: int) -> None:
         """Adds another state."""
-        self._sum.merge(other._sum, mapping, group_count)
+        self.sum.merge(other.sum, mapping, group_count)
 
     def finish(self, group_count: int) -> pa.Array:
         """The means, NULL where no value counted."""
-        sums, counts, valid = exact_sums(self._sum, group_count)
+        sums, counts, valid = exact_sums(self.sum, group_count)
         quotient = decimals.divide(Scaled(sums, valid), Scaled(np.maximum(counts, 1)), raised=self._digits)
         return decimals.widen(decimals.to_value(quotient, self._returns), self._returns)
 
 
 class IntegerAverage:
-    """The mean of integers: their exact sum over their count, rounded once."""
+    """The mean of integers: their exact sum over their count, rounded once. ``sum`` may be that of another aggregate."""
 
     def __init__(self) -> None:
-        self._sum = SumInteger(pa.decimal128(DECIMAL_DIGITS_MAX, 0), "numeric")
+        self.sum = SumInteger(pa.decimal128(DECIMAL_DIGITS_MAX, 0), "numeric")
 
     def update(self, groups: Any, group_count: int, arguments: Sequence[pa.Array]) -> None:
         """Adds a batch of one argument."""
-        self._sum.update(groups, group_count, arguments)
+        self.sum.update(groups, group_count, arguments)
 
     def merge(self, other: IntegerAverage, mapping: Any, group_count: int) -> None:
         """Adds another state."""
-        self._sum.merge(other._sum, mapping, group_count)
+        self.sum.merge(other.sum, mapping, group_count)
 
     def finish(self, group_count: int) -> pa.Array:
         """The means, NULL where no value counted."""
-        sums, counts, valid = exact_sums(self._sum, group_count)
+        sums, counts, valid = exact_sums(self.sum, group_count)
         counts = np.maximum(counts, 1)
         if sums.ndim == 2 or (sums.size and np.abs(sums).max() > DOUBLE_EXACT_MAX):
             totals = Scaled(sums).integers()

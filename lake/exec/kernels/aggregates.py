@@ -11,6 +11,7 @@ one group only, ``group_count`` 1, vectors are added up without looking at ``gro
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -28,6 +29,9 @@ from lake.exec.kernels.views import (
 )
 
 INT64_MAX: Final = (1 << 63) - 1
+FEW_GROUPS: Final = 1 << 10
+"""With so few groups the next row often waits for its group's sum to be written, so rows take turns at LANES sums."""
+LANES: Final = 4
 
 
 def resized(array: Ints, count: int, fill: int | float = 0) -> Ints:
@@ -66,6 +70,38 @@ def add_counts(groups: Any, valid: Any, counts: Any) -> None:
             counts[groups[row]] += np.int64(valid[row] != 0)
 
 
+@kernel
+def count_in_lanes(groups: Any, lanes: Any) -> None:
+    """Counts rows by group, in turns: groups int64[rows] in, lanes int64[LANES, groups] in/out."""
+    end = groups.size - groups.size % 4
+    for row in range(0, end, 4):
+        lanes[0, groups[row]] += 1
+        lanes[1, groups[row + 1]] += 1
+        lanes[2, groups[row + 2]] += 1
+        lanes[3, groups[row + 3]] += 1
+    for row in range(end, groups.size):
+        lanes[0, groups[row]] += 1
+
+
+class _Counted(threading.local):
+    """The groups counted last on this thread, and how many rows each has: the aggregates of a query share them."""
+
+    groups: Any = None
+    counts: Any = None
+
+
+_COUNTED: Final = _Counted()
+
+
+def rows_by_group(groups: Ints, group_count: int) -> Ints:
+    """int64[group_count]: the rows of each of few groups; ``groups`` is not changed afterwards."""
+    if _COUNTED.groups is not groups or len(_COUNTED.counts) != group_count:
+        lanes = np.zeros((LANES, group_count), np.int64)
+        count_in_lanes(groups, lanes)
+        _COUNTED.groups, _COUNTED.counts = groups, lanes.sum(axis=0)
+    return _COUNTED.counts
+
+
 class Count:
     """count(*) without arguments, else the rows in which no argument is NULL."""
 
@@ -85,6 +121,8 @@ class Count:
         self.counts = resized(self.counts, group_count)
         if group_count == 1:
             self.counts[0] += np.count_nonzero(valid) if valid.size else len(groups)
+        elif group_count <= FEW_GROUPS and not valid.size:
+            self.counts[:group_count] += rows_by_group(groups, group_count)
         else:
             add_counts(groups, valid, self.counts)
 
@@ -111,6 +149,19 @@ def add_words(groups: Any, values: Any, valid: Any, sums: Any) -> None:
         for row in range(groups.size):
             if valid[row] != 0:
                 sums[groups[row]] += values[row]
+
+
+@kernel
+def add_in_lanes(groups: Any, values: Any, lanes: Any) -> None:
+    """``add_words`` in turns: groups, values int64[rows] in, lanes int64[LANES, groups] in/out."""
+    end = groups.size - groups.size % 4
+    for row in range(0, end, 4):
+        lanes[0, groups[row]] += values[row]
+        lanes[1, groups[row + 1]] += values[row + 1]
+        lanes[2, groups[row + 2]] += values[row + 2]
+        lanes[3, groups[row + 3]] += values[row + 3]
+    for row in range(end, groups.size):
+        lanes[0, groups[row]] += values[row]
 
 
 @kernel
@@ -173,6 +224,10 @@ class SumInteger:
             self._add(groups, decimals.wide(values), ALL_VALID)
         elif group_count == 1:
             self.sums[0] += values.sum()
+        elif group_count <= FEW_GROUPS:
+            lanes = np.zeros((LANES, group_count), np.int64)
+            add_in_lanes(groups, values, lanes)
+            self.sums[:group_count] += lanes.sum(axis=0)
         else:
             add_words(groups, values, ALL_VALID, self.sums)
 
@@ -300,5 +355,7 @@ def _rehearse() -> None:
     ]  # fmt: skip
     for state, arguments in states:
         state.update(groups, 2, arguments)
+        state.update(groups, FEW_GROUPS + 1, arguments)
+        state.update(groups, 2, [argument.fill_null(0) for argument in arguments])
         state.merge(state, groups, 2)
         state.finish(2)

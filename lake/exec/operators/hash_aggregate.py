@@ -29,7 +29,7 @@ from lake.exec.operators.base import Breaker, Morsel, Source, column_name
 from lake.exec.operators.batches import make_batch, null_column, slices, take_rows
 from lake.exec.operators.partitions import PARTITION_BITS, PARTITIONS, PartitionBuffer, key_hashes
 from lake.exec.operators.project import Projection
-from lake.exec.operators.tally import Call, Tally, make_tally
+from lake.exec.operators.tally import Call, Tally, adds_integers, make_tallies, make_tally
 from lake.exec.pipeline import Held
 from lake.exec.spill import Scratch
 from lake.sql.bound import AggregateCall, Column, Expr
@@ -73,6 +73,15 @@ def lay_out(groups: Sequence[Expr], calls: Sequence[AggregateCall]) -> Layout:
     return Layout(tuple(exprs), len(groups), tuple(placed))
 
 
+def added_only(layout: Layout, context: Context) -> frozenset[int]:
+    """Positions of the expressions that nothing but sums and averages of integers and decimals looks at."""
+    added, others = set[int](), set(range(layout.key_count))
+    for call in layout.calls:
+        (added if adds_integers(make_tally(call, context.settings)) else others).update(call.arguments)
+        others.update(call.order)
+    return frozenset(added - others)
+
+
 class Groups:
     """Groups and their tallies: what one worker knows of one grouping set, or all workers of a partition."""
 
@@ -80,7 +89,7 @@ class Groups:
         self.layout = layout
         self.keys = keys
         self.table = GroupTable() if keys else None
-        self.tallies: list[Tally] = [make_tally(call, context.settings) for call in layout.calls]
+        self.tallies: list[Tally] = make_tallies(layout.calls, context.settings)
         self.rows = 0
 
     @property
@@ -155,6 +164,7 @@ class HashAggregate(Breaker):
     _context: Context = field(init=False, repr=False)
     _layout: Layout = field(init=False, repr=False)
     _projection: Projection | None = field(default=None, init=False, repr=False)
+    _narrow: Projection | None = field(default=None, init=False, repr=False)
     _scratch: Scratch | None = field(default=None, init=False, repr=False)
 
     def describe(self) -> str:
@@ -172,12 +182,14 @@ class HashAggregate(Breaker):
             self._context = context
             self._layout = lay_out([expr for _, expr in self.groups], [call for _, call in self.aggregates])
             self._projection = Projection(self._layout.exprs, context)
+            self._narrow = Projection(self._layout.exprs, context, narrow=added_only(self._layout, context))
         made = [Groups(self._layout, keys, context) for keys in self.sets]
         return WorkerState(made, context.budget.open(self.metrics))
 
     def absorb(self, state: WorkerState, batch: pa.RecordBatch) -> None:
-        assert self._projection is not None
-        rows = make_batch(self._layout.names, self._projection.run(batch), batch.num_rows)
+        projection = self._narrow if state.buffers is None else self._projection  # pieces of a partition are of one type
+        assert projection is not None
+        rows = make_batch(self._layout.names, projection.run(batch), batch.num_rows)
         if state.buffers is not None:
             for groups, buffer in zip(state.groups, state.buffers, strict=True):
                 buffer.add(rows) if groups.keys else groups.update(rows)

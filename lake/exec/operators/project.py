@@ -18,13 +18,14 @@ from lake.sql.bound import Column, Expr
 class Projection:
     """Expressions over batches, made once for all workers; plain columns are passed on as they are.
 
-    narrow  decimals may come out as scaled int64 though their physical type is wider (``exec.decimals``)
+    narrow  positions of decimals that may come out as scaled int64 though their physical type is wider (``exec.decimals``)
     """
 
-    def __init__(self, exprs: Sequence[Expr], context: Context, *, narrow: bool = False) -> None:
+    def __init__(self, exprs: Sequence[Expr], context: Context, *, narrow: frozenset[int] = frozenset()) -> None:
         self._names = [column_name(expr) if isinstance(expr, Column) else None for expr in exprs]
-        computed = [expr for expr in exprs if not isinstance(expr, Column)]
-        self._program = Program(computed, context, narrow=narrow) if computed else None
+        computed = [place for place, expr in enumerate(exprs) if not isinstance(expr, Column)]
+        may_stay = frozenset(index for index, place in enumerate(computed) if place in narrow)
+        self._program = Program([exprs[place] for place in computed], context, narrow=may_stay) if computed else None
 
     def run(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The expressions' values for each row."""

@@ -1,6 +1,7 @@
 """One aggregate's state over numbered groups: FILTER, DISTINCT and ORDER BY around the function's own Accumulator.
 
     count(*)                    PlainTally      the accumulator sees every batch
+    sum(x), avg(x)              SharedTally     the average takes the sum's state
     sum(DISTINCT x)             DistinctTally   rows (group, x) are numbered, and the new ones are kept
     string_agg(x, ',' ORDER BY y)   OrderedTally    rows are kept, sorted at the end, and only then accumulated
 """
@@ -8,12 +9,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from lake.exec.kernels.aggregates import SumInteger
 from lake.exec.kernels.groups import GroupTable
 from lake.exec.kernels.order import Direction, sort_rows
 from lake.exec.kernels.views import to_array, true_of
@@ -53,6 +56,29 @@ def make_tally(call: Call, settings: Settings | None) -> Tally:
     if call.call.distinct and call.call.function.duplicates_matter and call.arguments:
         return DistinctTally(call, accumulator)
     return PlainTally(call, accumulator)
+
+
+def make_tallies(calls: Sequence[Call], settings: Settings | None) -> list[Tally]:
+    """The empty states of calls; averages share the state of a sum over the same rows."""
+    tallies = [make_tally(call, settings) for call in calls]
+    sums: dict[tuple[tuple[int, ...], int | None], SumInteger] = {}
+    for tally in tallies:
+        if adds_integers(tally) and isinstance(tally.accumulator, SumInteger):
+            sums.setdefault((tally.call.arguments, tally.call.where), tally.accumulator)
+    for place, tally in enumerate(tallies):
+        if adds_integers(tally) and not isinstance(tally.accumulator, SumInteger):
+            average: Any = tally.accumulator
+            known = sums.setdefault((tally.call.arguments, tally.call.where), average.sum)
+            if known is not average.sum:
+                average.sum = known
+                tallies[place] = SharedTally(tally.call, average)
+    return tallies
+
+
+def adds_integers(tally: Tally) -> bool:
+    """Whether a tally is a plain sum or average of integers or decimals, which takes decimals of either width."""
+    state = tally.accumulator
+    return isinstance(tally, PlainTally) and isinstance(getattr(state, "sum", state), SumInteger)
 
 
 class Tally(ABC):
@@ -105,6 +131,25 @@ class PlainTally(Tally):
 
     def finish(self, count: int) -> pa.Array:
         return self.accumulator.finish(count)
+
+
+class SharedTally(Tally):
+    """An average whose sum is another tally's, which adds the rows."""
+
+    def update(self, numbers: Any, count: int, batch: pa.RecordBatch) -> None:
+        """Nothing is left to do."""
+
+    def add(self, numbers: Any, count: int, arguments: list[pa.Array], order: list[pa.Array]) -> None:
+        raise AssertionError("the other tally adds the rows")
+
+    def merge(self, other: Any, mapping: Any, count: int) -> None:
+        """Nothing is left to do."""
+
+    def finish(self, count: int) -> pa.Array:
+        return self.accumulator.finish(count)
+
+    def nbytes(self, count: int) -> int:
+        return 0
 
 
 class DistinctTally(Tally):
