@@ -300,7 +300,7 @@ TYPES: Final[tuple[TypeNames, ...]] = (
     TypeNames(TINYINT, ("tinyint", "int1"), "Int8", 21, 1005, None, "integer"),
     TypeNames(SMALLINT, ("smallint", "int2"), "Int16", 21, 1005, None, "integer"),
     TypeNames(INT, ("int", "integer", "int4"), "Int32", 23, 1007, "int", "integer"),
-    TypeNames(BIGINT, ("bigint", "int8", "long"), "Int64", 20, 1016, "long", "integer"),
+    TypeNames(BIGINT, ("bigint", "int8", "long", "oid", "xid"), "Int64", 20, 1016, "long", "integer"),
     TypeNames(REAL, ("real", "float", "float4"), "Float32", 700, 1021, "float", "number"),
     TypeNames(DOUBLE, ("double", "double precision", "float8"), "Float64", 701, 1022, "double", "number"),
     TypeNames(TEXT, ("varchar", "text", "string", "char", "character", "character varying", "bpchar", "name"),
@@ -337,7 +337,7 @@ def parse_type_name(name: str, arguments: tuple[int, ...] = ()) -> Type:
     VARCHAR(n) and TIMESTAMP(p) take their number and do not keep it, as the base dialect does.
     42704  no such type
     """
-    lowered = " ".join(name.lower().split())
+    lowered = " ".join(name.lower().split()).removeprefix("pg_catalog.")
     if lowered in _UNSIGNED:
         return _UNSIGNED[lowered]
     if lowered in DECIMAL_SPELLINGS:

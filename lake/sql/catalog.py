@@ -7,33 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from lake.rows import RowSource
 from lake.sql import ast
+from lake.storage.catalog.statistics import ColumnStatistics, TableStatistics
 from lake.types import Type
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnStatistics:
-    """What is known of a column's values, in physical form (``bound.Literal``); None where nothing is.
-
-    distinct        how many distinct values, estimated
-    null_fraction   0.0 to 1.0
-    """
-
-    min: object | None = None
-    max: object | None = None
-    null_fraction: float | None = None
-    distinct: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TableStatistics:
-    """Rows of a table and its columns' statistics by stored name."""
-
-    rows: float
-    columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +79,7 @@ class Settings:
     time_zone   IANA name that zoneless casts to TIMESTAMPTZ use
     local_files whether files of this machine may be read
     user, database, schema, session    what the functions of those names answer
+    names       makes what the functions of pg_catalog look names and oids up in
     """
 
     now: int
@@ -110,3 +90,7 @@ class Settings:
     schema: str = "public"
     local_files: bool = False
     session: Mapping[str, str] = field(default_factory=dict)
+    names: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
+
+
+__all__ = ["Catalog", "ColumnStatistics", "Settings", "Table", "TableColumn", "TableStatistics", "View"]

@@ -27,6 +27,7 @@ _TOKEN = re.compile(
     r"""(?:\s++|--[^\n]*+)*+(?:
       (?P<escaped>[eE]'(?:[^'\\]|\\.|'')*+')
     | (?P<bytes>[xX]'[^']*+')
+    | (?P<named>(?i:operator)\s*\(\s*(?:\w+\s*\.\s*)?(?P<sign>[-+*/<>=~!@\#%^&|`?]+)\s*\))
     | (?P<word>(?![eExX]')[^\W\d][\w$]*+)
     | (?P<number>0[xX][0-9a-fA-F](?:_?[0-9a-fA-F])*+
                | (?:\d(?:_?\d)*+(?:\.(?:\d(?:_?\d)*+)?+)?+|\.\d(?:_?\d)*+)(?:[eE][+-]?\d++)?+)
@@ -85,6 +86,8 @@ def tokenize(text: str, words: Set[str], signs: dict[str, str]) -> Tokens:
         # The dollar group holds named groups of its own.
         if kind in ("tag", "inside"):
             kind = "dollar"
+        elif kind == "sign":
+            kind = "named"
         start = found.start(kind)
         value = found.group(kind)
         if kind == "word":
@@ -95,6 +98,9 @@ def tokenize(text: str, words: Set[str], signs: dict[str, str]) -> Tokens:
                 tokens.add("IDENT", value.lower(), start, position)
         elif kind == "operator":
             tokens.add(signs.get(value, "OPERATOR"), value, start, position)
+        elif kind == "named":
+            sign = found.group("sign")
+            tokens.add(signs.get(sign, "OPERATOR"), sign, start, position)
         elif kind == "comment":
             position = _comment_end(text, start)
         elif kind == "end":

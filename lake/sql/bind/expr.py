@@ -42,6 +42,7 @@ from lake.types import (
     Map,
     Null,
     Struct,
+    Text,
     Type,
     parse_arrow_name,
     parse_type_name,
@@ -411,10 +412,25 @@ def bind_case(expr: ast.Case, env: Env) -> Expr:
 @binds(ast.Cast)
 def bind_cast(expr: ast.Cast, env: Env) -> Expr:
     """CAST, ``::`` and TRY_CAST."""
+    word = expr.type.name.lower().removeprefix("pg_catalog.")
+    if word in CATALOG_TYPES and not expr.type.dimensions:
+        return _bind_catalog_cast(word, env.bind(expr.operand), expr, env)
     operand, type = env.bind(expr.operand), bind_type(expr.type)
     if expr.is_try:
         return operand if operand.type == type else bound.Cast(type, operand, True)
     return cast(operand, type, time_zone=env.time_zone)
+
+
+def _bind_catalog_cast(word: str, operand: Expr, expr: ast.Cast, env: Env) -> Expr:
+    """``'t'::regclass`` is the oid of that name, and ``oid::regclass`` the name of that oid."""
+    if isinstance(operand.type, Null):
+        operand = cast(operand, TEXT)
+    if not isinstance(operand.type, Text):
+        operand = cast(operand, BIGINT)
+    return call_function(word, (operand,), env, expr)
+
+
+CATALOG_TYPES = ("regclass", "regtype", "regnamespace", "regproc", "regprocedure", "regrole")
 
 
 @binds(ast.Extract)

@@ -1,0 +1,273 @@
+"""pg_catalog: what drivers and tools ask of a Postgres server about its relations, columns, types and keys.
+
+Rows are made from the lake's catalog when they are read, and join and filter like any other table's.
+Source: PostgreSQL documentation, chapter 53 (System Catalogs). Spec: Doors, Postgres door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from lake.db.system import SYSTEM_TABLES, system_table
+from lake.db.system.pg_catalog_oids import (
+    OWNER,
+    PG_TYPES,
+    PgType,
+    constraint_oid,
+    index_oid,
+    keys_of,
+    own_relations,
+    places_of,
+    relation_oid,
+    schema_oid,
+    tables_of,
+)
+from lake.sql.quoting import quote_name
+from lake.storage.catalog.model import PUBLIC, Table
+from lake.types import BIGINT, BOOLEAN, DOUBLE, INT, SMALLINT, TEXT, Decimal, List, Type, pg_oid
+
+if TYPE_CHECKING:
+    from lake.db.catalog import StatementCatalog
+
+Row = tuple[Any, ...]
+SMALLINTS, OIDS, TEXTS = List(SMALLINT), List(BIGINT), List(TEXT)
+
+
+def schemas_of(catalog: StatementCatalog) -> list[str]:
+    """Every schema, the system's too."""
+    return sorted({PUBLIC, *catalog.state.schemas.keys(), *(schema for schema, _ in SYSTEM_TABLES)})
+
+
+@system_table(
+    "pg_catalog", "pg_namespace", columns={"oid": BIGINT, "nspname": TEXT, "nspowner": BIGINT, "nspacl": TEXTS}
+)
+def pg_namespace(catalog: StatementCatalog) -> Iterator[Row]:
+    """Schemas."""
+    for name in schemas_of(catalog):
+        yield schema_oid(name), name, OWNER, None
+
+
+CLASS: Final[dict[str, Type]] = {
+    "oid": BIGINT, "relname": TEXT, "relnamespace": BIGINT, "reltype": BIGINT, "reloftype": BIGINT, "relowner": BIGINT,
+    "relam": BIGINT, "relfilenode": BIGINT, "reltablespace": BIGINT, "relpages": INT, "reltuples": DOUBLE,
+    "relallvisible": INT, "reltoastrelid": BIGINT, "relhasindex": BOOLEAN, "relisshared": BOOLEAN,
+    "relpersistence": TEXT, "relkind": TEXT, "relnatts": SMALLINT, "relchecks": SMALLINT, "relhasrules": BOOLEAN,
+    "relhastriggers": BOOLEAN, "relhassubclass": BOOLEAN, "relrowsecurity": BOOLEAN, "relforcerowsecurity": BOOLEAN,
+    "relispopulated": BOOLEAN, "relreplident": TEXT, "relispartition": BOOLEAN, "relrewrite": BIGINT,
+    "relfrozenxid": BIGINT, "relminmxid": BIGINT, "relacl": TEXTS, "reloptions": TEXTS, "relpartbound": TEXT,
+}  # fmt: skip
+
+
+@system_table("pg_catalog", "pg_class", columns=CLASS)
+def pg_class(catalog: StatementCatalog) -> Iterator[Row]:
+    """Tables, views, the indexes that keys are taken to have, and the lake's own relations."""
+    for item in catalog.state.relations():
+        if isinstance(item, Table):
+            rows = float(item.file_rows + catalog.state.waiting_rows(item.id))
+            checks = sum(rule.kind == "check" for rule in item.constraints)
+            keys = list(keys_of(item))
+            yield _class(relation_oid(item), item.schema, item.name, "r", len(item.columns), rows, checks, bool(keys))
+            for place, key in keys:
+                yield _class(index_oid(item, place), item.schema, key.name, "i", len(key.columns), rows)
+        else:
+            yield _class(relation_oid(item), item.schema, item.name, "v", len(catalog.columns_of_view(item)))
+    for oid, schema, name in own_relations():
+        yield _class(oid, schema, name, "v" if schema != "pg_catalog" else "r", len(SYSTEM_TABLES[schema, name].columns))
+
+
+def _class(
+    oid: int, schema: str, name: str, kind: str, columns: int, rows: float = 0.0, checks: int = 0, indexed: bool = False
+) -> Row:
+    return (
+        oid, name, schema_oid(schema), 0, 0, OWNER, {"r": 2, "i": 403}.get(kind, 0), oid, 0, int(rows) // 100, rows,
+        0, 0, indexed, False, "p", kind, columns, checks, kind == "v", False, False, False, False, True,
+        "d" if kind == "r" else "n", False, 0, 0, 0, None, None, None,
+    )  # fmt: skip
+
+
+ATTRIBUTE: Final[dict[str, Type]] = {
+    "attrelid": BIGINT, "attname": TEXT, "atttypid": BIGINT, "attstattarget": INT, "attlen": SMALLINT,
+    "attnum": SMALLINT, "attndims": INT, "attcacheoff": INT, "atttypmod": INT, "attbyval": BOOLEAN, "attalign": TEXT,
+    "attstorage": TEXT, "attcompression": TEXT, "attnotnull": BOOLEAN, "atthasdef": BOOLEAN, "atthasmissing": BOOLEAN,
+    "attidentity": TEXT, "attgenerated": TEXT, "attisdropped": BOOLEAN, "attislocal": BOOLEAN, "attinhcount": INT,
+    "attcollation": BIGINT, "attacl": TEXTS, "attoptions": TEXTS, "attfdwoptions": TEXTS, "attmissingval": TEXT,
+}  # fmt: skip
+_SIZES: Final = {item.oid: item.size for item in PG_TYPES}
+
+
+@system_table("pg_catalog", "pg_attribute", columns=ATTRIBUTE)
+def pg_attribute(catalog: StatementCatalog) -> Iterator[Row]:
+    """Columns of every relation."""
+    for item in catalog.state.relations():
+        oid = relation_oid(item)
+        if isinstance(item, Table):
+            for place, column in enumerate(item.columns, 1):
+                yield _attribute(oid, column.name, column.type, place, column.not_null, bool(column.default))
+            for key_place, key in keys_of(item):
+                for place, name in enumerate(key.columns, 1):
+                    found = item.column(name)
+                    if found is not None:
+                        yield _attribute(index_oid(item, key_place), name, found.type, place)
+        else:
+            for place, (name, type) in enumerate(catalog.columns_of_view(item), 1):
+                yield _attribute(oid, name, type, place)
+    for oid, schema, name in own_relations():
+        for place, (column_name, type) in enumerate(SYSTEM_TABLES[schema, name].columns.items(), 1):
+            yield _attribute(oid, column_name, type, place)
+
+
+def _attribute(oid: int, name: str, type: Type, place: int, not_null: bool = False, default: bool = False) -> Row:
+    number = pg_oid(type)
+    modifier = ((type.precision << 16) | type.scale) + 4 if isinstance(type, Decimal) else -1
+    size = _SIZES.get(number, -1)
+    return (
+        oid, name, number, -1, size, place, 1 if isinstance(type, List) else 0, -1, modifier, 0 < size <= 8, "i",
+        "p" if size > 0 else "x", "", not_null, default, False, "", "", False, True, 0,
+        100 if number in (25, 1043) else 0, None, None, None, None,
+    )  # fmt: skip
+
+
+@system_table(
+    "pg_catalog", "pg_attrdef", columns={"oid": BIGINT, "adrelid": BIGINT, "adnum": SMALLINT, "adbin": TEXT, "adsrc": TEXT}
+)
+def pg_attrdef(catalog: StatementCatalog) -> Iterator[Row]:
+    """DEFAULTs: ``adbin`` is the SQL text, which pg_get_expr answers as it is."""
+    for table in tables_of(catalog.state):
+        for place, column in enumerate(table.columns, 1):
+            if column.default:
+                yield relation_oid(table) * 2_000 + place, relation_oid(table), place, column.default, column.default
+
+
+TYPE: Final[dict[str, Type]] = {
+    "oid": BIGINT, "typname": TEXT, "typnamespace": BIGINT, "typowner": BIGINT, "typlen": SMALLINT, "typbyval": BOOLEAN,
+    "typtype": TEXT, "typcategory": TEXT, "typispreferred": BOOLEAN, "typisdefined": BOOLEAN, "typdelim": TEXT,
+    "typrelid": BIGINT, "typsubscript": TEXT, "typelem": BIGINT, "typarray": BIGINT, "typinput": TEXT,
+    "typoutput": TEXT, "typreceive": TEXT, "typsend": TEXT, "typmodin": TEXT, "typmodout": TEXT, "typanalyze": TEXT,
+    "typalign": TEXT, "typstorage": TEXT, "typnotnull": BOOLEAN, "typbasetype": BIGINT, "typtypmod": INT,
+    "typndims": INT, "typcollation": BIGINT, "typdefaultbin": TEXT, "typdefault": TEXT, "typacl": TEXTS,
+}  # fmt: skip
+
+
+@system_table("pg_catalog", "pg_type", columns=TYPE)
+def pg_type(catalog: StatementCatalog) -> Iterator[Row]:
+    """Types and arrays of them."""
+    for item in PG_TYPES:
+        yield _type(item)
+        if item.array:
+            yield _type(PgType(item.array, f"_{item.name}", -1, "A"), element=item.oid)
+
+
+def _type(item: PgType, element: int = 0) -> Row:
+    stem = "array_" if element else item.name
+    preferred = item.name in ("bool", "text", "float8", "oid", "timestamptz", "interval")
+    return (
+        item.oid, item.name, 11, OWNER, item.size, 0 < item.size <= 8, item.kind, item.category, preferred, True, ",",
+        0, "array_subscript_handler" if element else "-", element, item.array, f"{stem}in" if not element else "array_in",
+        f"{stem}out", f"{stem}recv", f"{stem}send", "-", "-", "-", "i", "p" if item.size > 0 else "x", False, 0, -1, 0,
+        100 if item.category == "S" else 0, None, None, None,
+    )  # fmt: skip
+
+
+INDEX: Final[dict[str, Type]] = {
+    "indexrelid": BIGINT, "indrelid": BIGINT, "indnatts": SMALLINT, "indnkeyatts": SMALLINT, "indisunique": BOOLEAN,
+    "indnullsnotdistinct": BOOLEAN, "indisprimary": BOOLEAN, "indisexclusion": BOOLEAN, "indimmediate": BOOLEAN,
+    "indisclustered": BOOLEAN, "indisvalid": BOOLEAN, "indcheckxmin": BOOLEAN, "indisready": BOOLEAN,
+    "indislive": BOOLEAN, "indisreplident": BOOLEAN, "indkey": SMALLINTS, "indcollation": OIDS, "indclass": OIDS,
+    "indoption": SMALLINTS, "indexprs": TEXT, "indpred": TEXT,
+}  # fmt: skip
+
+
+@system_table("pg_catalog", "pg_index", columns=INDEX)
+def pg_index(catalog: StatementCatalog) -> Iterator[Row]:
+    """The indexes that keys are taken to have."""
+    for table in tables_of(catalog.state):
+        for place, key in keys_of(table):
+            count, primary = len(key.columns), key.kind == "primary key"
+            yield (
+                index_oid(table, place), relation_oid(table), count, count, True, False, primary, False, True, False,
+                True, False, True, True, False, places_of(table, key.columns), [0] * count, [0] * count, [0] * count,
+                None, None,
+            )  # fmt: skip
+
+
+@system_table(
+    "pg_catalog", "pg_indexes",
+    columns={"schemaname": TEXT, "tablename": TEXT, "indexname": TEXT, "tablespace": TEXT, "indexdef": TEXT},
+)  # fmt: skip
+def pg_indexes(catalog: StatementCatalog) -> Iterator[Row]:
+    """The indexes that keys are taken to have, as statements."""
+    for table in tables_of(catalog.state):
+        for _, key in keys_of(table):
+            yield table.schema, table.name, key.name, None, index_definition(table, key.name, key.columns)
+
+
+def index_definition(table: Table, name: str, columns: tuple[str, ...]) -> str:
+    """CREATE UNIQUE INDEX for a key."""
+    where = f"{quote_name(table.schema)}.{quote_name(table.name)}"
+    return f"CREATE UNIQUE INDEX {quote_name(name)} ON {where} USING btree ({', '.join(map(quote_name, columns))})"
+
+
+CONSTRAINT: Final[dict[str, Type]] = {
+    "oid": BIGINT, "conname": TEXT, "connamespace": BIGINT, "contype": TEXT, "condeferrable": BOOLEAN,
+    "condeferred": BOOLEAN, "convalidated": BOOLEAN, "conenforced": BOOLEAN, "conrelid": BIGINT, "contypid": BIGINT,
+    "conindid": BIGINT, "conparentid": BIGINT, "confrelid": BIGINT, "confupdtype": TEXT, "confdeltype": TEXT,
+    "confmatchtype": TEXT, "conislocal": BOOLEAN, "coninhcount": INT, "connoinherit": BOOLEAN, "conkey": SMALLINTS,
+    "confkey": SMALLINTS, "conpfeqop": OIDS, "conppeqop": OIDS, "conffeqop": OIDS, "confdelsetcols": SMALLINTS,
+    "conexclop": OIDS, "conbin": TEXT, "consrc": TEXT,
+}  # fmt: skip
+KINDS: Final = {"primary key": "p", "unique": "u", "check": "c", "foreign key": "f"}
+
+
+@system_table("pg_catalog", "pg_constraint", columns=CONSTRAINT)
+def pg_constraint(catalog: StatementCatalog) -> Iterator[Row]:
+    """Rules of tables: primary keys, unique columns, checks."""
+    for table in tables_of(catalog.state):
+        for place, rule in enumerate(table.constraints):
+            kind = KINDS.get(rule.kind, "c")
+            index = index_oid(table, place) if kind in "pu" else 0
+            yield (
+                constraint_oid(table, place), rule.name, schema_oid(table.schema), kind, False, False, True, True,
+                relation_oid(table), 0, index, 0, 0, " ", " ", " ", True, 0, kind != "c",
+                places_of(table, rule.columns), None, None, None, None, None, None, rule.text or None, rule.text or None,
+            )  # fmt: skip
+
+
+@system_table(
+    "pg_catalog", "pg_description",
+    columns={"objoid": BIGINT, "classoid": BIGINT, "objsubid": INT, "description": TEXT},
+)  # fmt: skip
+def pg_description(catalog: StatementCatalog) -> Iterator[Row]:
+    """Comments of relations and columns."""
+    for item in catalog.state.relations():
+        if item.comment:
+            yield relation_oid(item), 1259, 0, item.comment
+        if isinstance(item, Table):
+            for place, column in enumerate(item.columns, 1):
+                if column.comment:
+                    yield relation_oid(item), 1259, place, column.comment
+
+
+@system_table(
+    "pg_catalog", "pg_tables",
+    columns={"schemaname": TEXT, "tablename": TEXT, "tableowner": TEXT, "tablespace": TEXT, "hasindexes": BOOLEAN,
+             "hasrules": BOOLEAN, "hastriggers": BOOLEAN, "rowsecurity": BOOLEAN},
+)  # fmt: skip
+def pg_tables(catalog: StatementCatalog) -> Iterator[Row]:
+    """Tables, and those of pg_catalog."""
+    for table in tables_of(catalog.state):
+        yield table.schema, table.name, "admin", None, any(True for _ in keys_of(table)), False, False, False
+    for _, schema, name in own_relations():
+        if schema == "pg_catalog":
+            yield schema, name, "admin", None, False, False, False, False
+
+
+@system_table(
+    "pg_catalog", "pg_views",
+    columns={"schemaname": TEXT, "viewname": TEXT, "viewowner": TEXT, "definition": TEXT},
+)  # fmt: skip
+def pg_views(catalog: StatementCatalog) -> Iterator[Row]:
+    """Views."""
+    for item in catalog.state.relations():
+        if not isinstance(item, Table):
+            yield item.schema, item.name, "admin", item.query
