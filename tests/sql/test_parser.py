@@ -250,7 +250,7 @@ def test_select_into_makes_a_table() -> None:
 _NOT_NAMES = {
     "SELECT {} FROM t": {"TRY_CAST"},
     "SELECT 1 AS {}": set(),
-    "SELECT a {} FROM t": {"OVERLAPS"},
+    "SELECT a {} FROM t": {"COLLATE", "OVERLAPS"},
     "SELECT t.{} FROM t": set(),
     "SELECT * FROM {}": set(),
     "SELECT * FROM t AS {}": set(),

@@ -147,7 +147,10 @@ def larger(inner: st.SearchStrategy[ast.Expr]) -> st.SearchStrategy[ast.Expr]:
         st.builds(ast.ListLiteral, any_number),
         st.builds(ast.StructLiteral, st.lists(st.tuples(names, inner), max_size=2).map(tuple)),
         st.builds(ast.ListComprehension, inner, names, inner, maybe),
-        st.builds(ast.Quantified, st.sampled_from(["=", "<>", "<"]), inner, inner, flags),
+        # A subquery in parentheses is the query itself there.
+        st.builds(ast.Quantified, st.sampled_from(["=", "<>", "<"]), inner, inner, flags).filter(
+            lambda made: not isinstance(made.source, ast.ScalarSubquery)
+        ),
         st.builds(lambda body: ast.Call(ast.Name(("f",)), (ast.Argument(ast.Lambda(("x",), body)),)), inner),
         st.builds(ast.Call, st.just(ast.Name(("f",))), arguments, flags, order, order, maybe, flags),
         st.builds(lambda values, over: ast.Call(ast.Name(("f",)), values, over=over), arguments, window),
