@@ -1,94 +1,19 @@
-"""Random tables and expressions that the dialect and Postgres must answer alike; whole SELECTs: `random_select.py`.
+"""Random expressions that the dialect and Postgres must answer alike; whole SELECTs: `random_select.py`.
 
-A query is a function of its choices, a list of numbers: option 0 is always the simplest and a list that has ended goes
-on with zeros, so shortening and lowering the list makes the query smaller, and a failing query shrinks by itself.
-
-Expressions are made by family (int, dec, dbl, text, date, ts, bool). What is not made, because the dialect rightly
-differs: arithmetic that may overflow or divide by zero (the order of evaluation decides who sees the error), casts of
-fractions to integers, DATE with INTERVAL, texts of timestamps and floats, upper and lower of letters beyond ASCII
-(Postgres in the C locale leaves them alone).
+Expressions are made by family (int, dec, dbl, text, date, ts, time, iv, bool). What is not made, because the dialect rightly
+differs: arithmetic that may overflow or divide by zero (the order of evaluation decides who sees the error; under CASE it
+may not be seen), casts of fractions to integers, DATE with INTERVAL, texts of timestamps and floats, upper and lower of
+letters beyond ASCII (Postgres in the C locale leaves them alone).
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final
 
-T = TypeVar("T")
+from tests.random_tables import Column, Draw, RandomTable
 
-
-class Draw:
-    """A stream of choices: recorded as they are made, or replayed."""
-
-    def __init__(self, source: random.Random | Sequence[int]) -> None:
-        self._random = source if isinstance(source, random.Random) else None
-        self._replayed = [] if isinstance(source, random.Random) else list(source)
-        self.made: list[int] = []
-
-    def below(self, count: int) -> int:
-        """A number under ``count``; 0 where the replayed list has ended."""
-        at = len(self.made)
-        if self._random:
-            number = self._random.randrange(count)
-        else:
-            number = min(self._replayed[at], count - 1) if at < len(self._replayed) else 0
-        self.made.append(number)
-        return number
-
-    def pick(self, options: Sequence[T]) -> T:
-        """One of the options; the first is the simplest."""
-        return options[self.below(len(options))]
-
-    def chance(self, percent: int) -> bool:
-        """True so many times in a hundred; false is the simpler."""
-        return self.below(100) >= 100 - percent
-
-    def some(self, options: Sequence[T], most: int) -> list[T]:
-        """One to ``most`` of the options, each once."""
-        left = list(options)
-        return [left.pop(self.below(len(left))) for _ in range(min(1 + self.below(most), len(left)))]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A name and its family; ``small`` values may be reckoned with, others are only compared."""
-
-    name: str
-    family: str
-    small: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class TableColumn:
-    """A column of random tables: its SQL type, and the literals its values come from."""
-
-    column: Column
-    sql: str
-    values: tuple[str, ...]
-
-
-COLUMNS: Final = (
-    TableColumn(Column("i", "int"), "INT", ("0", "1", "2", "-1", "7", "100")),
-    TableColumn(Column("b", "int"), "BIGINT", ("0", "1", "2", "3", "-5", "1000000")),
-    TableColumn(Column("x", "int", False), "BIGINT",
-                ("9223372036854775807", "-9223372036854775808", "0", "2147483648", "1")),
-    TableColumn(Column("n", "dec"), "DECIMAL(10,2)", ("0.00", "1.00", "1.50", "-2.25", "99.99", "0.01")),
-    TableColumn(Column("m", "dec", False), "DECIMAL(30,4)",
-                ("99999999999999999999999999.9999", "-99999999999999999999999999.9999", "0.0001", "1.5000")),
-    TableColumn(Column("d", "dbl"), "DOUBLE PRECISION", ("0", "1", "0.5", "-2.25", "1024", "0.125")),
-    TableColumn(Column("y", "dbl", False), "DOUBLE PRECISION",
-                ("'NaN'", "'Infinity'", "'-Infinity'", "1e300", "-1e-300", "0", "1")),
-    TableColumn(Column("s", "text"), "VARCHAR", ("'a'", "'b'", "''", "'ab'", "'B'", "'a%b'", "' c '")),
-    TableColumn(Column("u", "text"), "VARCHAR", ("'日本'", "'😀'", "'abc'", "'xyzxyzxyzxyzxyz'", "'it''s'", "'_'")),
-    TableColumn(Column("f", "date"), "DATE",
-                ("DATE '2024-02-29'", "DATE '2024-01-01'", "DATE '1999-12-31'", "DATE '1970-01-01'")),
-    TableColumn(Column("w", "ts"), "TIMESTAMP",
-                ("TIMESTAMP '2024-02-29 23:59:59.999999'", "TIMESTAMP '1969-12-31 12:00:00'",
-                 "TIMESTAMP '2024-01-01 00:00:00'")),
-    TableColumn(Column("p", "bool"), "BOOLEAN", ("true", "false")),
-)
 LITERALS: Final[dict[str, tuple[str, ...]]] = {
     "int": ("1", "0", "2", "-1", "5"),
     "dec": ("1.5", "0.00", "-2.25", "10.0"),
@@ -96,45 +21,23 @@ LITERALS: Final[dict[str, tuple[str, ...]]] = {
     "text": ("'a'", "''", "'ab'", "'B'", "'%'", "'日本'"),
     "date": ("DATE '2024-02-29'", "DATE '1970-01-01'"),
     "ts": ("TIMESTAMP '2024-02-29 23:59:59.999999'", "TIMESTAMP '1970-01-01 00:00:00'"),
+    "time": ("TIME '12:30:00'", "TIME '00:00:00'"),
+    "iv": ("INTERVAL '1 month'", "INTERVAL '0 days'", "INTERVAL '-36 hours'"),
     "bool": ("true", "false"),
 }
 CASTS: Final = {
     "int": "BIGINT", "dec": "DECIMAL(10,2)", "dbl": "DOUBLE PRECISION", "text": "VARCHAR", "date": "DATE",
-    "ts": "TIMESTAMP", "bool": "BOOLEAN",
+    "ts": "TIMESTAMP", "time": "TIME", "iv": "INTERVAL", "bool": "BOOLEAN",
 }
 FAMILIES: Final = tuple(CASTS)
 NUMBERS: Final = ("int", "dec", "dbl")
-PATTERNS: Final = ("'a%'", "'%'", "'_'", "'%b'", "'%a_%'", "''", "'a!%b' ESCAPE '!'")
+PATTERNS: Final = ("'a%'", "'%'", "'_'", "'%b'", "'%a_%'", "''", "'a!%b' ESCAPE '!'", "'a\\%b'", "'%xyz%z'", "'__'",
+                   "'_%_%_'", "'!_' ESCAPE '!'", "'%\\%%' ESCAPE ''", "'%日%'", "'%''%'")
+TEXT_NUMBERS: Final = ("'1.5'", "'-0.0055'", "' 12.345 '", "'1e2'")
+REGEXES: Final = ("'a'", "'^a'", "'b$'", "'[a-c]+'", "'x|z'", "'^$'", "'.'")
+SIMILAR: Final = ("'a'", "'(a|b)%'", "'%[b-x]'", "'_+'", "'ab?'")
+QUOTED_X, EMPTY, TWO, EACH = "'x'", "''", "'%b'", "'g'"
 COMPARISONS: Final = ("=", "<", "<=", ">", ">=", "<>")
-
-
-@dataclass(frozen=True, slots=True)
-class RandomTable:
-    """A table of the run: its name, columns (``id`` first, unique and never NULL), and rows as SQL literals."""
-
-    name: str
-    columns: tuple[TableColumn, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def statements(self) -> list[str]:
-        """What makes the table."""
-        columns = ", ".join(f"{each.column.name} {each.sql}" for each in self.columns)
-        made = [f"CREATE TABLE {self.name} (id BIGINT, {columns})"]
-        rows = ",\n  ".join(f"({', '.join(row)})" for row in self.rows)
-        return [*made, f"INSERT INTO {self.name} VALUES\n  {rows}"] if self.rows else made
-
-
-def random_tables(chance: random.Random, count: int = 3) -> list[RandomTable]:
-    """Tables t0, t1 .. of up to nine rows, with NULLs and duplicates; now and then one is empty."""
-    tables = []
-    for number in range(count):
-        columns = tuple(sorted(chance.sample(COLUMNS, chance.randint(6, 11)), key=COLUMNS.index))
-        rows = []
-        for row in range(chance.choice((0, 1, 5, 6, 7, 8, 9, 9))):
-            values = ("NULL" if chance.random() < 0.2 else chance.choice(each.values) for each in columns)
-            rows.append((str(row), *values))
-        tables.append(RandomTable(f"t{number}", columns, tuple(rows)))
-    return tables
 
 
 @dataclass
@@ -171,7 +74,7 @@ class Expressions:
             return self.leaf(family, scope, small=small)
         makers: dict[str, Callable[[Scope, int], str]] = {
             "int": self.integer, "dec": self.decimal, "dbl": self.double, "text": self.text, "date": self.date,
-            "ts": self.timestamp, "bool": self.boolean,
+            "ts": self.timestamp, "time": self.time, "iv": self.interval, "bool": self.boolean,
         }
         match self.draw.below(8):
             case 0:
@@ -202,7 +105,7 @@ class Expressions:
         """CASE, COALESCE, NULLIF, GREATEST and LEAST, which every family has."""
         one = self.expression(family, scope, depth - 1, small=small)
         two = self.expression(family, scope, depth - 1, small=small)
-        match self.draw.below(5):
+        match self.draw.below(6):
             case 0:
                 return f"COALESCE({one}, {two})"
             case 1:
@@ -214,13 +117,15 @@ class Expressions:
                 value = self.expression(subject, scope, depth - 1)
                 return f"CASE {value} WHEN {self.leaf(subject, scope)} THEN {one} WHEN {self.leaf(subject, scope)} " \
                        f"THEN {two} END"
+            case 4:
+                return f"COALESCE({self.leaf(family, scope, small=small)}, {one}, {two})"
             case _:
                 return f"{self.draw.pick(('GREATEST', 'LEAST'))}({one}, {two})"
 
     def integer(self, scope: Scope, depth: int) -> str:
         """Integers: sums, products of leaves, quotients of what is not 0, lengths, fields of dates."""
         one = self.leaf("int", scope, small=True)
-        match self.draw.below(9):
+        match self.draw.below(16):
             case 0:
                 return f"({one} {self.draw.pick('+-*')} {self.leaf('int', scope, small=True)})"
             case 1:
@@ -237,15 +142,43 @@ class Expressions:
                 return f"({self.leaf('date', scope)} - {self.leaf('date', scope)})"
             case 7:
                 return f"strpos({self.expression('text', scope, depth)}, {self.leaf('text', scope)})"
+            case 8:
+                # Guarded: nobody sees the error of the branch that is not taken.
+                divisor = self.leaf("int", scope, small=True)
+                return f"CASE WHEN {divisor} <> 0 THEN {one} {self.draw.pick('/%')} {divisor} ELSE {one} END"
+            case 9:
+                return f"({one} {self.draw.pick('&|')} {self.leaf('int', scope, small=True)})"
+            case 10:
+                return f"mod({one}, {self.draw.pick(('2', '3', '-2'))})"
+            case 11:
+                function = self.draw.pick(("octet_length", "char_length", "ascii", "bit_length"))
+                return f"{function}({self.leaf('text', scope)})"
+            case 12:
+                return f"CAST({self.draw.pick((chr(39) + '12' + chr(39), chr(39) + ' -3 ' + chr(39)))} AS BIGINT)"
+            case 13:
+                part = self.draw.pick(("DOW", "ISODOW", "WEEK", "ISOYEAR", "CENTURY", "DECADE"))
+                return f"EXTRACT({part} FROM {self.leaf(self.draw.pick(('date', 'ts')), scope)})"
+            case 14:
+                return f"EXTRACT({self.draw.pick(('HOUR', 'MINUTE'))} FROM {self.leaf('time', scope)})"
             case _:
                 return f"(- {one})"
 
     def decimal(self, scope: Scope, depth: int) -> str:
         """Decimals: sums, products of leaves, rounding."""
         one, two = self.leaf("dec", scope, small=True), self.leaf("dec", scope, small=True)
-        match self.draw.below(5):
+        match self.draw.below(10):
             case 0:
                 return f"({one} {self.draw.pick('+-*')} {two})"
+            case 4:
+                return f"CAST({one} AS DECIMAL({self.draw.pick(('12,1', '20,0', '38,8', '9,3'))}))"
+            case 5:
+                return f"trunc({one}, {self.draw.pick('10')})"
+            case 6:
+                return f"CAST({self.leaf('dbl', scope, small=True)} AS DECIMAL(20,{self.draw.pick('230')}))"
+            case 7:
+                return f"CAST({self.draw.pick(TEXT_NUMBERS)} AS DECIMAL(8,{self.draw.pick('310')}))"
+            case 8:
+                return f"({one} % NULLIF({two}, 0))"
             case 1:
                 return f"({one} {self.draw.pick('+-*')} {self.leaf('int', scope, small=True)})"
             case 2:
@@ -258,9 +191,15 @@ class Expressions:
     def double(self, scope: Scope, depth: int) -> str:
         """Doubles: arithmetic, quotients of what is not 0, roots of what is not negative."""
         one = self.leaf("dbl", scope, small=True)
-        match self.draw.below(6):
+        match self.draw.below(9):
             case 0:
                 return f"({one} {self.draw.pick('+-*')} {self.leaf('dbl', scope, small=True)})"
+            case 5:
+                return f"{self.draw.pick(('sign', 'trunc', 'cbrt', 'sin', 'degrees'))}({one})"
+            case 6:
+                return f"power({one}, {self.draw.pick('203')})"
+            case 7:
+                return f"EXTRACT(EPOCH FROM {self.leaf(self.draw.pick(('ts', 'iv')), scope)})"
             case 1:
                 return f"({one} / NULLIF({self.leaf('dbl', scope, small=True)}, 0))"
             case 2:
@@ -275,7 +214,7 @@ class Expressions:
     def text(self, scope: Scope, depth: int) -> str:
         """Texts: parts, joins, replacements, casts whose text is the same everywhere."""
         one = self.expression("text", scope, depth)
-        match self.draw.below(11):
+        match self.draw.below(21):
             case 0:
                 return f"({one} || {self.leaf('text', scope)})"
             case 1:
@@ -296,6 +235,26 @@ class Expressions:
                 return f"{self.draw.pick(('lpad', 'rpad'))}({one}, {self.draw.pick('530')}, '*')"
             case 9:
                 return f"repeat({self.leaf('text', scope)}, {self.draw.pick('201')})"
+            case 10:
+                return f"initcap({one})"
+            case 11:
+                return f"translate({one}, 'ab%', {self.draw.pick((QUOTED_X, EMPTY, TWO))})"
+            case 12:
+                return f"overlay({one} PLACING {self.leaf('text', scope)} FROM {self.draw.pick('132')})"
+            case 13:
+                return f"concat_ws('-', {one}, {self.leaf('text', scope)}, {self.leaf('text', scope)})"
+            case 14:
+                return f"regexp_replace({one}, {self.draw.pick(REGEXES)}, 'z', {self.draw.pick((EMPTY, EACH))})"
+            case 15:
+                return f"{self.draw.pick(('btrim', 'ltrim', 'rtrim'))}({one}, 'ab ')"
+            case 16:
+                return f"CAST({self.leaf('dec', scope)} AS VARCHAR)"
+            case 17:
+                return f"CAST({self.leaf('bool', scope)} AS VARCHAR)"
+            case 18:
+                return f"substring({one} FROM {self.draw.pick('213')} FOR {self.draw.pick('120')})"
+            case 19:
+                return f"{self.draw.pick(('md5', 'quote_literal', 'quote_ident'))}({one})"
             case _:
                 return f"split_part({one}, 'x', {self.draw.pick('12')})"
 
@@ -303,25 +262,49 @@ class Expressions:
         """Days: so many days later, or a timestamp's day."""
         if self.draw.chance(40):
             return f"CAST({self.leaf('ts', scope)} AS DATE)"
+        if self.draw.chance(20):
+            return f"(DATE '2024-01-31' {self.draw.pick('+-')} CAST({self.leaf('int', scope, small=True)} % 1000 AS INT))"
         return f"({self.leaf('date', scope)} {self.draw.pick('+-')} {self.draw.pick(('1', '31', '365'))})"
 
     def timestamp(self, scope: Scope, depth: int) -> str:
         """Timestamps: with intervals, cut to a unit, from days."""
         one = self.leaf("ts", scope)
-        match self.draw.below(3):
+        match self.draw.below(5):
+            case 1:
+                return f"({one} {self.draw.pick('+-')} {self.leaf('iv', scope)})"
+            case 2:
+                return f"({self.leaf('date', scope)} + {self.leaf('time', scope)})"
             case 0:
                 unit = self.draw.pick(("1 day", "1 month", "90 minutes", "1 year", "-1 week"))
                 return f"({one} {self.draw.pick('+-')} INTERVAL '{unit}')"
-            case 1:
+            case 3:
                 return f"date_trunc('{self.draw.pick(('month', 'day', 'hour', 'year', 'week', 'quarter'))}', {one})"
             case _:
                 return f"CAST({self.leaf('date', scope)} AS TIMESTAMP)"
+
+    def time(self, scope: Scope, depth: int) -> str:
+        """Times of day: later ones, and a timestamp's."""
+        if self.draw.chance(50):
+            return f"CAST({self.leaf('ts', scope)} AS TIME)"
+        return f"({self.leaf('time', scope)} {self.draw.pick('+-')} INTERVAL '{self.draw.pick(('1 hour', '90 minutes'))}')"
+
+    def interval(self, scope: Scope, depth: int) -> str:
+        """Intervals: between timestamps and times, sums, multiples."""
+        match self.draw.below(4):
+            case 0:
+                return f"({self.leaf('ts', scope)} - {self.leaf('ts', scope)})"
+            case 1:
+                return f"({self.leaf('iv', scope)} {self.draw.pick('+-')} {self.leaf('iv', scope)})"
+            case 2:
+                return f"({self.leaf('iv', scope)} * {self.draw.pick(('2', '0', '-1'))})"
+            case _:
+                return f"(- {self.leaf('iv', scope)})"
 
     # Conditions.
 
     def boolean(self, scope: Scope, depth: int) -> str:
         """A condition, three-valued."""
-        match self.draw.below(12 if depth > 0 else 4):
+        match self.draw.below(18 if depth > 0 else 4):
             case 0 | 1:
                 return self.comparison(scope, depth)
             case 2:
@@ -344,8 +327,25 @@ class Expressions:
             case 8:
                 word = self.draw.pick(("LIKE", "NOT LIKE", "ILIKE"))
                 return f"({self.expression('text', scope, depth - 1)} {word} {self.draw.pick(PATTERNS)})"
+            case 11:
+                return self.rows(scope, depth)
+            case 12:
+                word = self.draw.pick(("LIKE", "NOT LIKE"))
+                return f"({self.leaf('text', scope)} {word} {self.expression('text', scope, depth - 1)})"
+            case 13:
+                return f"({self.leaf('text', scope)} {self.draw.pick(('~', '!~', '~*'))} {self.draw.pick(REGEXES)})"
+            case 14:
+                word = self.draw.pick(("SIMILAR TO", "NOT SIMILAR TO"))
+                return f"({self.leaf('text', scope)} {word} {self.draw.pick(SIMILAR)})"
+            case 15:
+                family = self.draw.pick(FAMILIES)
+                items = ", ".join(self.typed(family, scope) for _ in range(1 + self.draw.below(3)))
+                word = f"{self.draw.pick(COMPARISONS)} {self.draw.pick(('ANY', 'ALL'))}"
+                return f"({self.leaf(family, scope)} {word} (ARRAY[{items}]))"
+            case 16:
+                return f"({self.boolean(scope, depth - 1)} = {self.boolean(scope, depth - 1)})"
             case 9:
-                word = self.draw.pick(("IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE"))
+                word = self.draw.pick(("IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE", "IS UNKNOWN", "IS NOT UNKNOWN"))
                 return f"({self.boolean(scope, depth - 1)} {word})"
             case 10:
                 return f"({self.draw.pick(('EXISTS', 'NOT EXISTS'))} ({self.inner(scope, ('1',), depth)}))"
@@ -370,6 +370,15 @@ class Expressions:
         items = [self.leaf(family, scope) for _ in range(1 + self.draw.below(3))]
         return f"({value} {word} ({', '.join([*items, 'NULL'] if self.draw.chance(15) else items)}))"
 
+    def rows(self, scope: Scope, depth: int) -> str:
+        """Rows compared with rows, and rows among those of a subquery."""
+        families = [self.draw.pick(FAMILIES), self.draw.pick(FAMILIES)]
+        left = ", ".join(self.leaf(family, scope) for family in families)
+        if self.draw.chance(50):
+            return f"(({left}) {self.draw.pick(('IN', 'NOT IN'))} ({self.inner(scope, families, depth)}))"
+        right = ", ".join(self.leaf(family, scope) for family in families)
+        return f"(({left}) {self.draw.pick((*COMPARISONS, 'IS DISTINCT FROM'))} ({right}))"
+
     def quantified(self, scope: Scope, depth: int) -> str:
         """ANY and ALL over a subquery."""
         family = self.draw.pick(FAMILIES)
@@ -383,7 +392,7 @@ class Expressions:
         """A subquery of the given columns over one table; now and then it uses the query around it."""
         table, alias = self.draw.pick(self.tables), self.name("q")
         own = self.columns_of(table, alias)
-        outer = scope.columns if self.draw.chance(50) else []
+        outer = scope.columns + (scope.outer if self.draw.chance(30) else []) if self.draw.chance(50) else []
         here = Scope(own, [f"{alias}.id"], outer)
         items = ", ".join(f if f == "1" else self.expression(f, here, min(depth, 2) - 1) for f in families)
         where = f" WHERE {self.boolean(here, min(depth, 2) - 1)}" if self.draw.chance(70) else ""

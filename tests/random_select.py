@@ -11,19 +11,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.random_query import COLUMNS, FAMILIES, Column, Draw, Expressions, RandomTable, Scope
+from tests.random_query import FAMILIES, Expressions, Scope
+from tests.random_tables import COLUMNS, Column, Draw, RandomTable
 
 AGGREGATES: Final[dict[str, tuple[str, ...]]] = {
-    "int": ("count(*)", "count({any})", "sum({int})", "min({int!})", "max({int!})", "count(DISTINCT {any})"),
-    "dec": ("sum({dec})", "min({dec!})", "max({dec!})", "sum(DISTINCT {dec})"),
-    "dbl": ("avg({int})", "sum({dbl})", "min({dbl!})", "max({dbl!})", "avg({dbl})"),
-    "text": ("min({text})", "max({text})", "string_agg({text}, ',' ORDER BY {key})"),
+    "int": ("count(*)", "count({any})", "sum({int})", "min({int!})", "max({int!})", "count(DISTINCT {any})",
+            "bit_and({int})", "bit_or({int})", "percentile_disc(0.25) WITHIN GROUP (ORDER BY {int!} DESC)",
+            "count(DISTINCT {int})"),
+    "dec": ("sum({dec})", "min({dec!})", "max({dec!})", "sum(DISTINCT {dec})",
+            "percentile_disc(0.5) WITHIN GROUP (ORDER BY {dec!})"),
+    "dbl": ("avg({int})", "sum({dbl})", "min({dbl!})", "max({dbl!})", "avg({dbl})",
+            "percentile_cont(0.4) WITHIN GROUP (ORDER BY {dbl})", "corr({dbl}, {int})", "regr_slope({dbl}, {int})",
+            "avg(DISTINCT {int})"),
+    "text": ("min({text})", "max({text})", "string_agg({text}, ',' ORDER BY {key})",
+             "string_agg(DISTINCT {text=}, '-' ORDER BY {same})", "string_agg({text}, {text} ORDER BY {key} DESC)"),
     "date": ("min({date})", "max({date})"),
     "ts": ("min({ts})", "max({ts})"),
+    "time": ("min({time})", "max({time})"),
+    "iv": ("min({iv})", "max({iv})", "sum({iv})"),
     "bool": ("bool_and({bool})", "bool_or({bool})"),
 }
 # Only as a column of the answer: AVG of decimals has another scale, and deviations another type.
-LAST_AGGREGATES: Final = ("avg({dec})", "stddev({int})", "var_pop({dbl})", "stddev_pop({int})", "variance({dec})")
+LAST_AGGREGATES: Final = ("avg({dec})", "stddev({int})", "var_pop({dbl})", "stddev_pop({int})", "variance({dec})",
+                          "array_agg({int} ORDER BY {key})", "array_agg(DISTINCT {int})", "sum({int})::DECIMAL(30,2)")
 RANKS: Final = ("row_number()", "rank()", "dense_rank()", "ntile(3)", "percent_rank()", "cume_dist()")
 FRAMES: Final = (
     "", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
@@ -32,7 +42,28 @@ FRAMES: Final = (
     "RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", "GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
     "GROUPS BETWEEN CURRENT ROW AND 1 FOLLOWING", "ROWS 2 PRECEDING",
     "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW",
+    "ROWS BETWEEN 1 FOLLOWING AND 3 FOLLOWING", "GROUPS BETWEEN 2 PRECEDING AND 1 PRECEDING",
+    "GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING EXCLUDE GROUP",
+    "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE TIES",
+    "RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW",
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE TIES",
+    "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE NO OTHERS", "GROUPS 1 PRECEDING",
 )
+# Frames by distance from the value of the one key of the order, by its family.
+DISTANCES: Final[dict[str, tuple[str, ...]]] = {
+    "int": ("1", "3", "0"),
+    "dec": ("1.5", "0"),
+    "dbl": ("1e0", "5e-1"),
+    "date": ("INTERVAL '40 days'", "INTERVAL '1 month'"),
+    "ts": ("INTERVAL '1 day'", "INTERVAL '1 year'"),
+    "time": ("INTERVAL '1 hour'",),
+}
+RANGES: Final = (
+    "RANGE BETWEEN {} PRECEDING AND CURRENT ROW", "RANGE BETWEEN {} PRECEDING AND {} FOLLOWING",
+    "RANGE BETWEEN CURRENT ROW AND {} FOLLOWING", "RANGE BETWEEN {} FOLLOWING AND UNBOUNDED FOLLOWING",
+    "RANGE BETWEEN {} PRECEDING AND {} PRECEDING", "RANGE BETWEEN {} PRECEDING AND {} FOLLOWING EXCLUDE GROUP",
+)
+SETS: Final = ("ROLLUP ({})", "CUBE ({})", "GROUPING SETS (({0}), ())", "GROUPING SETS (({0}), {0})")
 SORTS: Final = ("", " DESC", " ASC NULLS FIRST", " DESC NULLS LAST")
 
 
@@ -53,6 +84,7 @@ class Selects(Expressions):
     """Makes one SELECT from choices."""
 
     _is_branch = False
+    _last = ""  # what was filled into a template before
 
     def query(self) -> Query:
         """A whole query: a select, or several with set operations, perhaps under WITH; perhaps ordered and cut."""
@@ -91,6 +123,8 @@ class Selects(Expressions):
     def common_table(self) -> str:
         """WITH: a table of the run in another form, which may be used in its place; or one that counts."""
         name = self.name("c")
+        if self.draw.chance(20):
+            return self.walk(name)
         if self.draw.chance(35):
             most = self.draw.pick(("3", "5", "1"))
             first = "SELECT 0::BIGINT AS id, 1::BIGINT AS b"
@@ -103,6 +137,18 @@ class Selects(Expressions):
         # First, so that a query that shrinks keeps to it.
         self.tables = [RandomTable(name, table.columns, ()), *self.tables]
         return f"WITH {name} AS (SELECT * FROM {table.name} WHERE {where})\n"
+
+    def walk(self, name: str) -> str:
+        """WITH RECURSIVE over a table whose rows point at others, each row met once."""
+        table = self.draw.pick(self.tables)
+        to = self.draw.pick([each.column.name for each in table.columns if each.column.family == "int"] or ["id"])
+        word = self.draw.pick(("JOIN", "JOIN", "LEFT JOIN"))
+        start = self.draw.pick(("id = 0", "id < 3", f"{to} IS NULL"))
+        step = f"SELECT r.id, r.{to}::BIGINT FROM {name} w {word} {table.name} r ON r.id = w.b OR r.id = w.id + 2"
+        text = f"SELECT id, {to}::BIGINT AS b FROM {table.name} WHERE {start} UNION {step}"
+        columns = tuple(each for each in COLUMNS if each.column.name == "b")
+        self.tables = [RandomTable(name, columns, ()), *self.tables]
+        return f"WITH RECURSIVE {name} AS ({text})\n"
 
     def select(self, families: Sequence[str]) -> str:
         """One SELECT of columns of these families: plain, grouped, or with windows."""
@@ -139,7 +185,15 @@ class Selects(Expressions):
         """A table, a subquery, or VALUES."""
         table, alias = self.draw.pick(self.tables), self.name("r")
         scope = Scope(self.columns_of(table, alias), [f"{alias}.id"])
-        match self.draw.below(12):
+        match self.draw.below(16):
+            case 12:
+                return self.derived(alias)
+            case 13:
+                return self.joined(alias)
+            case 14:
+                start, stop = self.draw.pick(("1, 3", "0, 0", "3, 1")).split(", ")
+                columns = [Column(f"{alias}.id", "int")]
+                return f"generate_series({start}::BIGINT, {stop}::BIGINT) {alias}(id)", Scope(columns, [f"{alias}.id"])
             case 10:
                 inner = self.name("q")
                 where = self.boolean(Scope(self.columns_of(table, inner)), 2)
@@ -148,6 +202,36 @@ class Selects(Expressions):
                 columns = [Column(f"{alias}.id", "int"), Column(f"{alias}.v", "text")]
                 return f"(VALUES (1, 'a'), (2, NULL), (3, 'a')) {alias}(id, v)", Scope(columns, [f"{alias}.id"])
         return f"{table.name} {alias}", scope
+
+    def derived(self, alias: str) -> tuple[str, Scope]:
+        """Groups of a table, or its rows with a window function, as an item."""
+        table, inner = self.draw.pick(self.tables), self.name("q")
+        scope = Scope(self.columns_of(table, inner), [f"{inner}.id"])
+        where = f" WHERE {self.boolean(scope, 1)}" if self.draw.chance(40) else ""
+        family = self.draw.pick(FAMILIES)
+        columns = [Column(f"{alias}.id", "int"), Column(f"{alias}.v", family, False)]
+        if self.draw.chance(50):
+            value = self.aggregate(family, scope)
+            text = f"SELECT {self.typed('int', scope)} AS id, {value} AS v FROM {table.name} {inner}{where} GROUP BY 1"
+        else:
+            value = self.window(family, scope)
+            text = f"SELECT {inner}.id, {value} AS v FROM {table.name} {inner}{where}"
+        return f"({text}) {alias}", Scope(columns, [f"{alias}.id"])
+
+    def joined(self, alias: str) -> tuple[str, Scope]:
+        """A set operation, or an outer join of two tables, as an item."""
+        one, two = self.draw.pick(self.tables), self.draw.pick(self.tables)
+        columns = [Column(f"{alias}.id", "int"), Column(f"{alias}.v", "int")]
+        first, second = self.name("q"), self.name("q")
+        here, there = (Scope(self.columns_of(table, name)) for table, name in ((one, first), (two, second)))
+        if self.draw.chance(50):
+            word = self.draw.pick(("UNION", "EXCEPT", "INTERSECT"))
+            text = f"SELECT {first}.id, {self.typed('int', here)} AS v FROM {one.name} {first} {word} " \
+                   f"SELECT {second}.id, {self.typed('int', there)} FROM {two.name} {second}"
+            return f"({text}) {alias}", Scope(columns, [f"{alias}.id", f"{alias}.v"])
+        kind = self.draw.pick(("LEFT JOIN", "FULL JOIN", "RIGHT JOIN"))
+        text = f"SELECT id, {self.typed('int', here)} AS v FROM {one.name} {first} {kind} {two.name} {second} USING (id)"
+        return f"({text}) {alias}", Scope(columns, [f"{alias}.id"])
 
     def join(self, left: str, scope: Scope, *, alone: bool) -> tuple[str, Scope]:
         """``left`` joined with one more item."""
@@ -183,7 +267,13 @@ class Selects(Expressions):
         table, inner, alias = self.draw.pick(self.tables), self.name("q"), self.name("r")
         here = Scope(self.columns_of(table, inner), [f"{inner}.id"], scope.columns)
         where = self.boolean(here, 1)
-        order = f"ORDER BY {inner}.id LIMIT {self.draw.pick('12')}"
+        if self.draw.chance(30):
+            family = self.draw.pick(FAMILIES)
+            value = self._filled(self.draw.pick(AGGREGATES[family]), Scope(here.columns, here.keys))
+            text = f"LATERAL (SELECT {value} AS v FROM {table.name} {inner} WHERE {where}) {alias}"
+            both = Scope([*scope.columns, Column(f"{alias}.v", family, False)], scope.keys)
+            return f"{left} LEFT JOIN {text} ON true" if self.draw.chance(50) else f"{left} CROSS JOIN {text}", both
+        order = f"ORDER BY {inner}.id LIMIT {self.draw.pick('12')}" if self.draw.chance(70) else ""
         text = f"LATERAL (SELECT * FROM {table.name} {inner} WHERE {where} {order}) {alias}"
         both = Scope(scope.columns + self.columns_of(table, alias), [*scope.keys, f"{alias}.id"])
         return f"{left} LEFT JOIN {text} ON true" if self.draw.chance(50) else f"{left} CROSS JOIN {text}", both
@@ -198,18 +288,27 @@ class Selects(Expressions):
         return f"{text} FILTER (WHERE {self.boolean(scope, 1)})" if self.draw.chance(15) else text
 
     def _filled(self, template: str, scope: Scope) -> str:
-        """A template whose ``{family}`` are small expressions, ``{family!}`` any, and ``{key}`` a total order."""
+        """A template, filled in.
+
+        ``{family}`` are small expressions, ``{family!}`` any, ``{family=}`` columns, ``{same}`` the one before, ``{key}`` a
+        total order.
+        """
         head, _, rest = template.partition("{")
         if not rest:
             return head
         word, _, rest = rest.partition("}")
-        if word == "key":
+        if word == "same":
+            value = self._last
+        elif word.endswith("="):
+            value = self.typed(word.rstrip("="), scope)
+        elif word == "key":
             value = ", ".join(scope.keys)
         elif word == "any":
             value = self.leaf(self.draw.pick(FAMILIES), scope)
         else:
             # Sums of products and the like stay in range: their arguments are leaves.
             value = self.leaf(word.rstrip("!"), scope, small=not word.endswith("!"))
+        self._last = value
         return head + value + self._filled(rest, scope)
 
     def totals(self, families: Sequence[str], source: str, scope: Scope, where: str) -> str:
@@ -234,7 +333,7 @@ class Selects(Expressions):
         sets = self.draw.chance(25) and all(scope.of(kind) for kind in kinds)
         if sets:
             keys = [self.draw.pick(scope.of(kind)) for kind in kinds]
-            text = self.draw.pick(("ROLLUP ({})", "CUBE ({})", "GROUPING SETS (({0}), ())")).format(", ".join(keys))
+            text = self.draw.pick(SETS).format(", ".join(keys))
         else:
             keys = [self.expression(kind, scope, 2) for kind in kinds]
             # Their positions: an expression with a subquery is not the same expression when written again.
@@ -268,9 +367,19 @@ class Selects(Expressions):
             partition = f"PARTITION BY {self.leaf(self.draw.pick(FAMILIES), scope)} "
         first = f"{self.leaf(self.draw.pick(FAMILIES), scope)}{self.draw.pick(SORTS)}"
         total = f"ORDER BY {', '.join([first, *scope.keys])}"
-        match self.draw.below(3):
+        match self.draw.below(4):
+            case 2 if ranged := [kind for kind in DISTANCES if scope.of(kind, small=True)]:
+                key = self.draw.pick(ranged)
+                distance = self.draw.pick(DISTANCES[key])
+                text = self._filled(self.draw.pick(AGGREGATES[family][:3]), scope)
+                if "DISTINCT" not in text and "ORDER BY" not in text:
+                    order = f"{self.draw.pick(scope.of(key, small=True))}{self.draw.pick(SORTS)}"
+                    frame = self.draw.pick(RANGES).replace("{}", distance)
+                    return f"{text} OVER ({partition}ORDER BY {order} {frame})"
             case 0:
                 text = self._filled(self.draw.pick(AGGREGATES[family][:3]), scope)
+                if text.endswith(")") and self.draw.chance(15):
+                    text = f"{text} FILTER (WHERE {self.boolean(scope, 1)})"
                 if "DISTINCT" not in text and "ORDER BY" not in text:
                     frame = self.draw.pick(FRAMES)
                     order = total if "ROWS" in frame else f"ORDER BY {first}"

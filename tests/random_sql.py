@@ -23,8 +23,8 @@ from typing import Any, Final
 
 from tests.engines import Answer, Engine, Failure, Interval, LakeEngine, PostgresEngine, row_text
 from tests.pg.server import Server
-from tests.random_query import Draw, RandomTable, random_tables
 from tests.random_select import Query, generate
+from tests.random_tables import Draw, RandomTable, random_tables
 
 TABLES_EVERY: Final = 100
 SHRINK_TRIES: Final = 400

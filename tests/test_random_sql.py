@@ -10,8 +10,8 @@ import pytest
 
 from tests import random_sql
 from tests.engines import Answer, LakeEngine, PostgresEngine
-from tests.random_query import Draw, random_tables
 from tests.random_select import generate
+from tests.random_tables import Draw, random_tables
 
 COUNT = 200
 

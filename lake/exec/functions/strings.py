@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any, Final
 
@@ -126,10 +127,13 @@ def concat_ws(separator: Value, *texts: Value, call: CallInfo) -> pa.Array:
     >>> concat_ws('-', 'a', NULL, 'b')
     a-b
     """
-    if not texts:
-        empty = as_array(pa.scalar(""), call.rows)
-        return pc.if_else(pc.is_valid(as_array(separator, call.rows)), empty, pa.scalar(None, pa.string()))
-    return as_array(pc.binary_join_element_wise(*texts, separator, null_handling="skip"), call.rows)
+    columns_given = [as_array(text, call.rows) for text in texts]
+    there = functools.reduce(pc.or_, (pc.is_valid(text) for text in columns_given), pa.scalar(False))
+    # The join leaves out rows of which every text is NULL, so the last one is empty there.
+    *others, last = columns_given or [as_array(pa.scalar(""), call.rows)]
+    last = pc.if_else(there, last, pc.coalesce(last, ""))
+    joined = pc.binary_join_element_wise(*others, last, as_array(separator, call.rows), null_handling="skip")
+    return as_array(joined, call.rows)
 
 
 @scalar("repeat(text VARCHAR, count BIGINT) -> VARCHAR", group=GROUP)

@@ -20,7 +20,7 @@ from lake.errors import FeatureNotSupported, InvalidParameter
 from lake.exec.kernels.search import search
 from lake.exec.kernels.views import plain, valid_of, values_of
 from lake.sql.ast.expr import BoundKind, FrameUnit
-from lake.types import Date, Decimal, Float, Integer, Interval, Timestamp, Type
+from lake.types import Date, Decimal, Float, Integer, Interval, Time, Timestamp, Type
 
 if TYPE_CHECKING:
     from lake.exec.operators.window_input import EvaluatedBound, Ints, WindowInput
@@ -86,7 +86,7 @@ def _range_edge(window: WindowInput, bound: EvaluatedBound, sign: int, *, is_sta
     values = _numbers(array, key.expr.type)
     targets = _shifted(values, key.expr.type, bound, -sign if key.descending else sign)
     if key.descending:
-        values, targets = -values, -targets
+        values, targets = _turned(values), _turned(targets)
     low, high = window.partition_start, window.partition_end
     if valid is not None:
         low, high = _valid_rows(window, valid)
@@ -95,6 +95,11 @@ def _range_edge(window: WindowInput, bound: EvaluatedBound, sign: int, *, is_sta
     if valid is not None:
         edge = np.where(valid == 1, edge, window.peer_start if is_start else window.peer_end)
     return edge
+
+
+def _turned(numbers: Any) -> Any:
+    """Numbers in the opposite order; the least integer has no negative."""
+    return -numbers if numbers.dtype.kind == "f" else ~numbers
 
 
 def _valid_rows(window: WindowInput, valid: np.ndarray[Any, Any]) -> tuple[Ints, Ints]:
@@ -112,7 +117,7 @@ def _numbers(array: pa.Array, type: Type) -> Any:
     match type:
         case Integer() | Date():
             return values_of(array).astype(np.int64)
-        case Timestamp():
+        case Timestamp() | Time():
             return values_of(array).astype(np.int64)
         case Decimal() if type.is_short:
             return values_of(array).astype(np.int64)
@@ -157,6 +162,9 @@ def _distance(offset: Any, offset_type: Type | None, type: Type) -> Any:
 
 def _add_interval(values: Any, type: Type, interval: tuple[Any, ...], sign: int) -> Any:
     months, days, nanoseconds = (sign * int(part) for part in interval)
+    if isinstance(type, Time):
+        # As in Postgres, a time of day counts what an interval has besides days and months, and passes midnight.
+        return values + nanoseconds // 1000
     micros = values * DAY_US if isinstance(type, Date) else values
     if months:
         moments = micros.astype("datetime64[us]")
