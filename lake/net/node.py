@@ -13,7 +13,7 @@ import contextlib
 import hmac
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -164,41 +164,30 @@ class Node:
 
         53300  too many statements wait already
         """
+        waiting: _Waiting[T] = self._take_in()
+        self._threads.submit(waiting.run, work)
+        return await waiting.answer
+
+    async def follow(self, work: Callable[[], Future[T]]) -> T:
+        """Runs blocking work on a worker thread, and waits without one for what the work has set going."""
+        waiting: _Waiting[T] = self._take_in()
+        self._threads.submit(waiting.follow, work)
+        return await waiting.answer
+
+    def _take_in(self) -> _Waiting[Any]:
         if self._running >= STATEMENTS_MAX + WAITING_MAX:
             raise TooManyRequests(f"{WAITING_MAX} statements are waiting already; try again")
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[T] = loop.create_future()
         self._running += 1
         STATEMENTS_RUNNING.set(self._running)
-        self._threads.submit(self._work, loop, answer, work)
-        return await answer
+        return _Waiting(self._ended)
+
+    def _ended(self) -> None:
+        self._running -= 1
+        STATEMENTS_RUNNING.set(self._running)
 
     def background(self, work: Callable[[], object]) -> None:
         """Runs blocking work on a worker thread, and nobody waits for it."""
         self._threads.submit(_guard, work)
-
-    def _work(self, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[T], work: Callable[[], T]) -> None:
-        """On a worker thread: runs ``work`` unless its caller has gone, and hands over what became of it."""
-        done: T | None = None
-        failure: BaseException | None = None
-        if not answer.cancelled():
-            try:
-                done = _guard(work)
-            except LakeError as error:
-                failure = error
-
-        def finish() -> None:
-            self._running -= 1
-            STATEMENTS_RUNNING.set(self._running)
-            if answer.cancelled():
-                return
-            if failure is not None:
-                answer.set_exception(failure)
-            else:
-                answer.set_result(cast(T, done))
-
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and with it everyone who could wait
-            loop.call_soon_threadsafe(finish)
 
     @contextlib.contextmanager
     def request(self) -> Iterator[None]:
@@ -232,8 +221,7 @@ class Node:
         """
         principal.require(Role.WRITE)
         once = None if producer is None or seq is None else Once(producer, seq, prev)
-        future = await self.call(lambda: self.database.append(_name(table), body, is_arrow=is_arrow, once=once))
-        return await asyncio.wrap_future(future)
+        return await self.follow(lambda: self.database.append(_name(table), body, is_arrow=is_arrow, once=once))
 
     async def insert(self, principal: Principal, table: str, query: str, job: str | None) -> dict[str, Any]:
         """Writes a query's rows to a table, made if absent; ``{rows}``, or ``{duplicate: true}`` for a known job."""
@@ -306,6 +294,50 @@ class Node:
         """Ends the threads and the database: everything acknowledged is durable already."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.database.close()
+
+
+class _Waiting(Generic[T]):
+    """A coroutine that waits for a worker thread: the thread finishes it, and wakes the loop once."""
+
+    def __init__(self, ended: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ended = ended
+        self.answer: asyncio.Future[T] = self._loop.create_future()
+
+    def run(self, work: Callable[[], T]) -> None:
+        """On a worker thread: runs ``work``, unless whoever asked has gone."""
+        done: T | None = None
+        failure: BaseException | None = None
+        if not self.answer.cancelled():
+            try:
+                done = _guard(work)
+            except LakeError as error:
+                failure = error
+        self._finish(done, failure)
+
+    def follow(self, work: Callable[[], Future[T]]) -> None:
+        """On a worker thread: runs ``work``; the future it answers finishes this one."""
+        try:
+            _guard(work).add_done_callback(self._followed)
+        except LakeError as error:
+            self._finish(None, error)
+
+    def _followed(self, future: Future[T]) -> None:
+        failure = future.exception()
+        self._finish(None if failure is not None else future.result(), failure)
+
+    def _finish(self, done: T | None, failure: BaseException | None) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and with it everyone who could wait
+            self._loop.call_soon_threadsafe(self._settle, done, failure)
+
+    def _settle(self, done: T | None, failure: BaseException | None) -> None:
+        self._ended()
+        if self.answer.cancelled():
+            return
+        if failure is not None:
+            self.answer.set_exception(failure)
+        else:
+            self.answer.set_result(cast(T, done))
 
 
 class Stream(Generic[T]):

@@ -29,12 +29,16 @@ from tests.crash.victim import (
     TABLE,
     last_batch,
     last_seqs,
+    make_tables,
     rows_of,
 )
 
 READY_SECS: Final = 120.0
 POINT_SECS: Final = 6.0  # after so long an armed point that was not passed is given up: the process is killed anyway
 LIVES: Final = 5  # runs that one lake lives through
+# A manifest takes 128 files, which merging does not let come about here; tests/storage kills at it.
+POINTS: Final = tuple(point for point in CRASH_POINTS if point != "manifest-written")
+OFTEN: Final = ("commit-encoded", "commit-linked", "commit-written", "commit-applied", "segment-written")
 READY: Final = "ready"
 RANDOM: Final = "a random instant"
 
@@ -77,8 +81,8 @@ class Told:
 def run_once(folder: Path, seed: int, number: int, told: Told) -> str:
     """One life of the victim; where it was killed. ``told`` grows by what it was told."""
     chance = random.Random(f"{seed}/{number}")
-    point = chance.choice(CRASH_POINTS) if chance.random() < 0.7 else None
-    after = chance.choice((1, 1, 2, 3, 8))
+    point = chance.choice(POINTS) if chance.random() < 0.8 else None
+    after = chance.choice((1, 2, 40)) if point in OFTEN else chance.choice((1, 2))
     command = [sys.executable, "-m", "tests.crash.victim", str(folder), str(seed)]
     process = subprocess.Popen(
         [*command, *([point, str(after)] if point else [])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -162,6 +166,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             where = run_once(folder, given.seed, number, told)
             with lake.open(folder, tier_secs="0") as db:
+                make_tables(db)
                 rows = check(db, given.seed, told)
         except AssertionError as error:
             print(f"run {number} of seed {given.seed} failed; its lake is {folder}\n{error}")

@@ -21,6 +21,7 @@ from lake.storage import faults
 
 PRODUCERS: Final = 8
 ROWS_MAX: Final = 200
+LARGE_ROWS_MAX: Final = 4_000
 TABLE: Final = "events"
 HALF: Final = (
     "SELECT producer, seq, count(*) AS rows, min(size) AS size FROM events "
@@ -40,8 +41,9 @@ def say(line: str) -> None:
 
 
 def rows_of(producer: int, seq: int, seed: int) -> list[dict[str, object]]:
-    """The rows of a batch: made of its names alone, so that a retry sends the same."""
-    size = random.Random(f"{seed}/{producer}/{seq}").randint(1, ROWS_MAX)
+    """The rows of a batch: made of its names alone, so that a retry sends the same. Some are too large for a commit."""
+    chance = random.Random(f"{seed}/{producer}/{seq}")
+    size = chance.randint(1, ROWS_MAX if chance.random() < 0.97 else LARGE_ROWS_MAX)
     return [
         {"producer": producer, "seq": seq, "row": row, "size": size, "note": f"{producer}-{seq}-{row}" * (seq % 7)}
         for row in range(size)
@@ -55,14 +57,13 @@ def last_seqs(db: Connection) -> dict[int, int]:
 
 def main(folder: str, seed: int, point: str | None, after: int) -> None:
     """Runs until it is killed."""
+    if point == "term-claimed":
+        faults.arm(point, after=1)
     db = lake.open(folder, **SETTINGS)
-    db.sql(
-        f"CREATE TABLE IF NOT EXISTS {TABLE} (producer INT NOT NULL, seq INT NOT NULL, row INT, size INT, note VARCHAR)"
-    )
-    db.sql(f"CREATE TABLE IF NOT EXISTS {BULK} (batch INT, i BIGINT)")
+    make_tables(db)
     known = last_seqs(db)
     say("ready")
-    if point is not None:
+    if point is not None and point != "term-claimed":
         faults.arm(point, after=after)
     for producer in range(PRODUCERS):
         threading.Thread(target=_produce, args=(db, producer, known.get(producer, 0), seed), daemon=True).start()
@@ -72,6 +73,14 @@ def main(folder: str, seed: int, point: str | None, after: int) -> None:
         if half:
             say(f"broken {half}")
         db.sql("CHECKPOINT")
+
+
+def make_tables(db: Connection) -> None:
+    """The two tables, unless a life before this one made them."""
+    db.sql(
+        f"CREATE TABLE IF NOT EXISTS {TABLE} (producer INT NOT NULL, seq INT NOT NULL, row INT, size INT, note VARCHAR)"
+    )
+    db.sql(f"CREATE TABLE IF NOT EXISTS {BULK} (batch INT, i BIGINT)")
 
 
 def last_batch(db: Connection) -> int:
