@@ -9,6 +9,7 @@ from __future__ import annotations
 from lake.exec.functions import (
     aggregates,
     arithmetic,
+    attempts,
     binary,
     clock,
     collecting,
@@ -28,6 +29,8 @@ from lake.exec.functions import (
     rounding,
     series,
     session,
+    spark_numbers,
+    spark_texts,
     statistics,
     string_forms,
     strings,
@@ -40,6 +43,7 @@ from lake.exec.functions import (
 __all__ = [
     "aggregates",
     "arithmetic",
+    "attempts",
     "binary",
     "clock",
     "collecting",
@@ -59,6 +63,8 @@ __all__ = [
     "rounding",
     "series",
     "session",
+    "spark_numbers",
+    "spark_texts",
     "statistics",
     "string_forms",
     "strings",

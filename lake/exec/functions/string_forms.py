@@ -205,7 +205,7 @@ def _parts(text: str | None, delimiter: str | None, missing: str | None = None) 
 
 
 @scalar("string_split(text VARCHAR, delimiter VARCHAR) -> VARCHAR[]", group=GROUP, origin="duckdb",
-        aliases=("split", "str_split"))  # fmt: skip
+        aliases=("str_split",))  # fmt: skip
 def string_split(text: Value, delimiter: Value) -> pa.Array:
     """The parts between delimiters; all characters apart where the delimiter is empty.
 
