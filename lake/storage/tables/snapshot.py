@@ -28,8 +28,8 @@ from lake.storage.catalog.manifests import Manifests
 from lake.storage.catalog.model import PUBLIC, ROW_ID, SYSTEM_COLUMNS, VERSION, Column, DataFile, Table
 from lake.storage.catalog.state import State
 from lake.storage.catalog.statistics import StatisticsCache, TableStatistics
-from lake.storage.tables.prune import keeps_file, keeps_group
 from lake.storage.tables.columns import from_stored
+from lake.storage.tables.prune import keeps_file, keeps_group
 from lake.storage.tables.read import (
     PLACE,
     PLACE_BITS,

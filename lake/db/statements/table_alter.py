@@ -1,0 +1,318 @@
+"""ALTER TABLE and COMMENT ON: a table is defined anew, and no file is rewritten. Spec: SQL, Tables; Constraints and defaults.
+
+A column added is NULL in older rows; a dropped one stays in files under a stored name that no other column takes. What
+rows must hold (NOT NULL, CHECK) is checked on the rows that are there before the definition changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from lake.db.names import find_table, qualified
+from lake.db.result import Result
+from lake.db.session import Run
+from lake.db.statements import statement
+from lake.db.write.checks import check_definition
+from lake.errors import (
+    CheckViolation,
+    DuplicateColumn,
+    DuplicateObject,
+    FeatureNotSupported,
+    NotNullViolation,
+    SerializationFailure,
+    UndefinedColumn,
+    UndefinedObject,
+)
+from lake.roles import Role
+from lake.sql import ast, parser
+from lake.sql.bind import bind_type
+from lake.sql.quoting import quote_name
+from lake.sql.unparse import unparse
+from lake.storage.catalog.changes import AlterTable, Change
+from lake.storage.catalog.model import Column, Constraint, Table
+from lake.storage.catalog.state import State
+from lake.types import Decimal, Float, Integer, Type
+
+TRIES: Final = 10  # while others write rows between the look at them and the commit
+
+
+@statement(ast.AlterTable, tag="ALTER TABLE", role=Role.ADMIN, audit="ddl")
+def alter_table(stmt: ast.AlterTable, run: Run) -> Result:
+    """Changes a table's definition; answers ``{table, altered: true}``.
+
+    42P01  no such table           42703, 42701  no such column, or one that is there already
+    0A000  what would take new files: a type that is not wider, ADD COLUMN with NOT NULL or DEFAULT
+    23502, 23514  rows that are there do not hold what is demanded
+    """
+    database = run.database
+    schema, name = qualified(stmt.table.parts, database.name)
+    result = Result.done("ALTER TABLE", {"table": stmt.table.last, "altered": True})
+    if stmt.if_exists and run.catalog.state.find(name, schema) is None:
+        result.notices = (f'relation "{stmt.table}" does not exist, skipping',)
+        return result
+    notices: list[str] = []
+    for attempt in range(TRIES):
+        before = find_table(run.catalog.state, stmt.table, database.name)
+        notices.clear()
+        after = _ACTIONS[stmt.action.kind](before, stmt.action, run, notices)
+        if after != before:
+            check_definition(after, run.binder(), run.context())
+        try:
+            database.define(_definition(before, after))
+        except SerializationFailure:
+            if attempt == TRIES - 1:
+                raise
+            run.catalog = database.catalog(run.settings)
+            continue
+        break
+    result.notices = tuple(notices)
+    return result
+
+
+@statement(ast.Comment, tag="COMMENT", role=Role.ADMIN, audit="ddl")
+def comment(stmt: ast.Comment, run: Run) -> Result:
+    """Sets or removes the comment of a table or column."""
+    database = run.database
+    parts = stmt.name.parts
+
+    def make(state: State) -> list[Change]:
+        if stmt.kind == "table":
+            table = find_table(state, stmt.name, database.name)
+            return [_change(msgspec.structs.replace(table, comment=stmt.text))]
+        if len(parts) < 2:
+            raise UndefinedColumn(f'"{stmt.name}" is not a table\'s column: write table.column')
+        table = find_table(state, parts[:-1], database.name)
+        column = _column(table, parts[-1])
+        return [_change(_with_column(table, msgspec.structs.replace(column, comment=stmt.text)))]
+
+    database.define(make)
+    return Result.done("COMMENT", {"commented": stmt.name.last})
+
+
+def _definition(before: Table, after: Table) -> Callable[[State], list[Change]]:
+    """The change from one definition to another, refused where rows or definition are not what was looked at."""
+
+    def make(state: State) -> list[Change]:
+        now = state.table_by_id(before.id)
+        if (now.written, now.changed, now.epoch) != (before.written, before.changed, before.epoch):
+            raise SerializationFailure(f'rows of table "{now.name}" were written while it was altered')
+        if (now.name, now.columns, now.constraints) != (before.name, before.columns, before.constraints):
+            raise SerializationFailure(f'table "{now.name}" was altered by another statement')
+        return [] if after == before else [_change(after)]
+
+    return make
+
+
+def _change(table: Table) -> AlterTable:
+    return AlterTable(
+        table.id,
+        table.schema,
+        table.name,
+        table.columns,
+        table.constraints,
+        table.options,
+        table.comment,
+        table.next_column,
+    )
+
+
+def _column(table: Table, name: str) -> Column:
+    found = table.column(name)
+    if found is None:
+        raise UndefinedColumn(f'column "{name}" of relation "{table.name}" does not exist')
+    return found
+
+
+def _with_column(table: Table, changed: Column) -> Table:
+    columns = tuple(changed if column.id == changed.id else column for column in table.columns)
+    return msgspec.structs.replace(table, columns=columns)
+
+
+# --- columns ---------------------------------------------------------------------------------------------------------
+
+
+def _add_column(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
+    definition = action.column
+    assert definition is not None, "ADD COLUMN has a definition"
+    if table.column(definition.name) is not None:
+        if action.quiet:
+            notices.append(f'column "{definition.name}" of relation "{table.name}" already exists, skipping')
+            return table
+        raise DuplicateColumn(f'column "{definition.name}" of relation "{table.name}" already exists')
+    if definition.not_null or definition.default is not None:
+        words = "NOT NULL" if definition.not_null else "DEFAULT"
+        raise FeatureNotSupported(
+            f"ADD COLUMN .. {words} is not supported: no file is rewritten",
+            hint="add the column, then UPDATE it and ALTER COLUMN",
+        )
+    if definition.primary_key or definition.unique:
+        raise FeatureNotSupported(f"{'PRIMARY KEY' if definition.primary_key else 'UNIQUE'} is not supported yet")
+    type = bind_type(definition.type)
+    id = max([table.next_column, *(column.id + 1 for column in table.columns)])
+    taken = {column.stored for column in table.columns} | set(table.gone)
+    stored = definition.name if definition.name not in taken else f"{definition.name}__{id}"
+    while stored in taken:
+        stored += "_"
+    made = msgspec.structs.replace(Column.of(id, definition.name, type), stored=stored)
+    constraints = list(table.constraints)
+    for name, _, text in definition.checks:
+        constraints.append(_check(table, constraints, name, text, f"{table.name}_{definition.name}_check"))
+        rows = f"(SELECT *, CAST(NULL AS {type.sql}) AS {quote_name(definition.name)} FROM {_named(table)})"
+        _demand_check(table, constraints[-1], rows, run)
+    return msgspec.structs.replace(
+        table, columns=(*table.columns, made), constraints=tuple(constraints), next_column=id + 1
+    )
+
+
+def _drop_column(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
+    if table.column(action.name) is None and action.quiet:
+        notices.append(f'column "{action.name}" of relation "{table.name}" does not exist, skipping')
+        return table
+    gone = _column(table, action.name)
+    columns = tuple(column for column in table.columns if column.id != gone.id)
+    constraints = tuple(item for item in table.constraints if gone.name not in _columns_in(item.text))
+    return msgspec.structs.replace(table, columns=columns, constraints=constraints)
+
+
+def _rename_column(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
+    renamed = msgspec.structs.replace(_column(table, action.name), name=action.to)
+    if table.column(action.to) is not None:
+        raise DuplicateColumn(f'column "{action.to}" of relation "{table.name}" already exists')
+
+    def rename(node: ast.Node) -> ast.Node:
+        if isinstance(node, ast.Column) and node.name.last == action.name:
+            return ast.Column(ast.Name((*node.name.parts[:-1], action.to)))
+        return node
+
+    constraints = tuple(
+        msgspec.structs.replace(item, text=unparse(ast.rewrite(parser.parse_expression(item.text), rename)))
+        if action.name in _columns_in(item.text)
+        else item
+        for item in table.constraints
+    )
+    return msgspec.structs.replace(_with_column(table, renamed), constraints=constraints)
+
+
+def _columns_in(text: str) -> set[str]:
+    """Names of columns in a condition's text."""
+    if not text:
+        return set()
+    return {node.name.last for node in ast.walk(parser.parse_expression(text)) if isinstance(node, ast.Column)}
+
+
+def _rename_table(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
+    return msgspec.structs.replace(table, name=action.to)
+
+
+def _alter_type(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
+    column = _column(table, action.name)
+    assert action.type is not None, "TYPE has a type"
+    type = bind_type(action.type)
+    if not is_wider(column.type, type):
+        raise FeatureNotSupported(
+            f'column "{column.name}" of type {column.type} cannot become {type}: no file is rewritten',
+            hint="a type may become a wider one of its kind",
+        )
+    return _with_column(table, msgspec.structs.replace(column, sql_type=type.sql))
+
+
+def is_wider(before: Type, after: Type) -> bool:
+    """Whether every stored value of ``before`` reads as the same value of ``after``, ranges too."""
+    match before, after:
+        case (Integer(), Integer()) | (Float(), Float()):
+            return before.bits <= after.bits
+        case (Decimal(), Decimal()):
+            return before.scale == after.scale and before.precision <= after.precision and after.is_short
+        case _:
+            return before == after
+
+
+def _set_default(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
+    return _with_column(table, msgspec.structs.replace(_column(table, action.name), default=action.text or None))
+
+
+def _set_not_null(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
+    column = _column(table, action.name)
+    if action.kind == "drop not null":
+        return _with_column(table, msgspec.structs.replace(column, not_null=False))
+    if _any(f"SELECT 1 FROM {_named(table)} WHERE {quote_name(column.name)} IS NULL LIMIT 1", run):
+        raise NotNullViolation(f'column "{column.name}" of relation "{table.name}" contains null values')
+    return _with_column(table, msgspec.structs.replace(column, not_null=True))
+
+
+# --- constraints -----------------------------------------------------------------------------------------------------
+
+
+def _add_constraint(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
+    constraint = action.constraint
+    assert constraint is not None, "ADD CONSTRAINT has a constraint"
+    if constraint.kind != "check":
+        raise FeatureNotSupported(f"{constraint.kind.upper()} is not supported yet")
+    text = constraint.condition_text or ""
+    made = _check(table, table.constraints, constraint.name, text, f"{table.name}_check")
+    after = msgspec.structs.replace(table, constraints=(*table.constraints, made))
+    check_definition(after, run.binder(), run.context())
+    _demand_check(table, made, _named(table), run)
+    return after
+
+
+def _check(
+    table: Table, taken: list[Constraint] | tuple[Constraint, ...], name: str | None, text: str, default: str
+) -> Constraint:
+    """A CHECK under its name, or a free one.
+
+    42P07  the name is taken
+    """
+    names = {item.name for item in taken}
+    if name is not None and name in names:
+        raise DuplicateObject(f'constraint "{name}" for relation "{table.name}" already exists')
+    chosen, number = name or default, 0
+    while chosen in names:
+        number += 1
+        chosen = f"{default}{number}"
+    return Constraint("check", chosen, text=text)
+
+
+def _demand_check(table: Table, constraint: Constraint, rows: str, run: Run) -> None:
+    if _any(f"SELECT 1 FROM {rows} AS {quote_name(table.name)} WHERE NOT ({constraint.text}) LIMIT 1", run):
+        raise CheckViolation(f'check constraint "{constraint.name}" of relation "{table.name}" is violated by some row')
+
+
+def _drop_constraint(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
+    kept = tuple(item for item in table.constraints if item.name != action.name)
+    if len(kept) == len(table.constraints):
+        if not action.quiet:
+            raise UndefinedObject(f'constraint "{action.name}" of relation "{table.name}" does not exist')
+        notices.append(f'constraint "{action.name}" of relation "{table.name}" does not exist, skipping')
+    return msgspec.structs.replace(table, constraints=kept)
+
+
+def _named(table: Table) -> str:
+    return f"{quote_name(table.schema)}.{quote_name(table.name)}"
+
+
+def _any(text: str, run: Run) -> bool:
+    """Whether a query answers a row."""
+    stmt = parser.parse(text)[0]
+    assert isinstance(stmt, ast.QueryStatement), "the text is a query"
+    return bool(run.answer(*run.plan(stmt.query)).rows())
+
+
+Action = Callable[[Table, ast.AlterAction, Run, list[str]], Table]
+
+_ACTIONS: Final[dict[str, Action]] = {
+    "add column": _add_column,
+    "drop column": _drop_column,
+    "rename column": _rename_column,
+    "rename": _rename_table,
+    "type": _alter_type,
+    "set default": _set_default,
+    "drop default": _set_default,
+    "set not null": _set_not_null,
+    "drop not null": _set_not_null,
+    "add constraint": _add_constraint,
+    "drop constraint": _drop_constraint,
+}
