@@ -66,6 +66,10 @@ class CallBuild(BaseBuild):
             raise self._failure(f"{path.last} takes no {side.upper()}")
         return _call(_TRIMS[side], operand, letters)
 
+    def trim_side_call(self, path: ast.Name, side: str, operand: ast.Expr) -> ast.Expr:
+        """``TRIM(LEADING a)``."""
+        return self.trim_call(path, side, None, operand)
+
     def position_call(self, part: ast.Expr, whole: ast.Expr) -> ast.Expr:
         """``POSITION(a IN b)``, which is ``strpos(b, a)``."""
         return _call("strpos", whole, part)

@@ -95,6 +95,12 @@ class FromBuild(BaseBuild):
         left, right = _sides(words, left, right)
         return ast.JoinSource(_join_kind(words), left, right, on=condition)
 
+    def bare_join(self, left: ast.Source, words: str, right: ast.Source) -> ast.Source:
+        """``a JOIN b``, every row with every row."""
+        if _join_kind(words) is not ast.JoinKind.INNER:
+            raise self._failure(f"{words.upper()} needs ON or USING")
+        return ast.JoinSource(ast.JoinKind.CROSS, left, right)
+
     def join_using(self, left: ast.Source, words: str, right: ast.Source, columns: tuple[str, ...]) -> ast.Source:
         """``a JOIN b USING (c)``."""
         left, right = _sides(words, left, right)

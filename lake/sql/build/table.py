@@ -45,6 +45,10 @@ class TableBuild(BaseBuild):
         *elements, options = parts
         return self._table(head, elements, options)
 
+    def create_empty_table(self, head: Head) -> ast.Statement:
+        """``CREATE TABLE t``: no columns yet."""
+        return self._table(head, [], None)
+
     def create_table_as(self, head: Head, options: Any, query: ast.Query, with_data: str | None) -> ast.Statement:
         """``CREATE TABLE t AS SELECT ..``."""
         return self._table(head, [], options, query=query, with_data=with_data != "with no data")
