@@ -25,7 +25,11 @@ from lake.sql import parser
 HISTORY_FILE: Final = "history"
 PROGRESS_AFTER_SECS: Final = 0.5
 ROWS_SHOWN_MAX: Final = 1_000
-COLUMNS_OF_TABLES: Final = "SELECT table_name, column_name FROM information_schema.columns ORDER BY table_name, ordinal_position"
+SYSTEM_SCHEMAS: Final = "('information_schema', 'lake', 'pg_catalog')"
+COLUMNS_OF_TABLES: Final = (
+    "SELECT table_name, column_name FROM information_schema.columns "
+    f"WHERE table_schema NOT IN {SYSTEM_SCHEMAS} ORDER BY table_name, ordinal_position"
+)
 HELP: Final = """\
 .help              this text
 .tables            tables and views
@@ -315,17 +319,14 @@ class Names:
 
 
 def _tables(shell: Shell, rest: str) -> None:
-    shell.run_statement(
-        "SELECT table_schema, table_name, table_type FROM information_schema.tables "
-        "WHERE table_schema NOT IN ('information_schema', 'lake') ORDER BY ALL"
-    )
+    shell.run_statement("SELECT schema, name, kind, rows FROM lake.tables ORDER BY schema, name")
 
 
 def _schema(shell: Shell, rest: str) -> None:
     condition = " AND table_name = '" + rest.replace("'", "''") + "'" if rest else ""
     shell.run_statement(
         "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns "
-        f"WHERE table_schema NOT IN ('information_schema', 'lake'){condition} ORDER BY table_name, ordinal_position"
+        f"WHERE table_schema NOT IN {SYSTEM_SCHEMAS}{condition} ORDER BY table_name, ordinal_position"
     )
 
 

@@ -5,7 +5,7 @@
 Half of the inputs go to POST /sql (mutated statements, broken JSON, bytes), half to POST /append (broken lines, wrong
 types, cut Arrow streams, bad query strings). An input fails the run when its answer is no HTTP answer, is a 500 without
 SQLSTATE, or is an internal error (XX000), and when ``SELECT 1`` after each 200 inputs is not answered with 1.
-At the end the rows of the table are those that were acknowledged. Seeded: a failing input is printed and replayed by its number.
+Seeded: a failing input is printed and replayed by its number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from tests.cluster import Node, Reply, running_node
 from tests.tpch import QUERIES
 
 CHECK_EVERY: Final = 200
-TABLE: Final = "CREATE TABLE events (id BIGINT NOT NULL, name VARCHAR, price DECIMAL(9,2), at TIMESTAMP, tags INT[], ok BOOLEAN)"
+TABLE: Final = (
+    "CREATE TABLE events (id BIGINT NOT NULL, name VARCHAR, price DECIMAL(9,2), at TIMESTAMP, tags INT[], ok BOOLEAN)"
+)
 STATEMENTS: Final = (
     *QUERIES.values(),
     "SELECT count(*), sum(id), max(name) FROM events WHERE price > 1.5 GROUP BY ok ORDER BY 1",
@@ -100,17 +102,18 @@ def _json_sql(chance: random.Random) -> Input:
 
 def _json_lines(chance: random.Random) -> Input:
     values = (1, -1, 2**63, 1.5, "x", "2024-01-01", "12.345", None, True, [1], {"a": 1}, "1" * 40, "\ud800", "NaN")
-    rows = [
-        json.dumps({name: chance.choice(values) for name in chance.sample(("id", "name", "price", "at", "tags", "ok", "no"), 3)})
-        for _ in range(chance.randint(1, 4))
-    ]
+    names = ("name", "price", "at", "tags", "ok", "no")
+    rows = []
+    for number in range(chance.randint(1, 4)):
+        row = {"id": number} if chance.random() < 0.8 else {}
+        rows.append(json.dumps(row | {name: chance.choice(values) for name in chance.sample(names, chance.randint(0, 2))}))
     return Input(_append_path(chance), _cut(chance, "\n".join(rows).encode()), "application/x-ndjson")
 
 
 def _arrow(chance: random.Random) -> Input:
     rows = chance.randint(0, 50)
     batch = pa.record_batch(
-        [pa.array(range(rows), pa.int64()), pa.array(["n"] * rows), pa.nulls(rows, SCHEMA.types[2]), pa.nulls(rows, SCHEMA.types[3])],
+        [pa.array(range(rows), pa.int64()), pa.array(["n"] * rows), *(pa.nulls(rows, type) for type in SCHEMA.types[2:])],
         schema=SCHEMA,
     )
     sink = pa.BufferOutputStream()
@@ -122,18 +125,20 @@ def _arrow(chance: random.Random) -> Input:
 def _bad_query(chance: random.Random) -> Input:
     path = chance.choice(
         ("/append/events?seq=0&producer=p", "/append/events?seq=x&producer=p", "/append/events?prev=1", "/append/none",
-         "/sql?rows=0&format=typed", "/sql?after=-1", "/sql?after=x", "/append/a.b.c.d", "/append/%00", "/sql?job=" + "j" * 400)
+         "/sql?rows=0&format=typed", "/sql?after=-1", "/sql?after=x", "/append/a.b.c.d", "/append/%00",
+         "/sql?job=" + "j" * 400, "/insert/events", "/tables/events", "/tables/other", "/sql/pages/x", "/nowhere")
     )  # fmt: skip
     return Input(path, b'{"id": 1}' if "append" in path else b"SELECT 1", "text/plain")
 
 
 def _append_path(chance: random.Random) -> str:
-    return "/append/events" + (f"?producer=p{chance.randrange(4)}&seq={chance.randint(1, 10**6)}" if chance.random() < 0.5 else "")
+    once = f"?producer=p{chance.randrange(4)}&seq={chance.randint(1, 10**6)}"
+    return "/append/events" + (once if chance.random() < 0.5 else "")
 
 
 def _cut(chance: random.Random, body: bytes) -> bytes:
     """The body as it is, cut short, or with some bytes changed."""
-    match chance.randrange(4):
+    match chance.randrange(6):
         case 0 if body:
             return body[: chance.randrange(len(body))]
         case 1 if body:
@@ -150,7 +155,7 @@ def wrong(reply: Reply) -> str | None:
     sqlstate = {name.lower(): value for name, value in reply.headers.items()}.get("x-lake-sqlstate")
     if reply.status == 200:
         return None
-    if reply.status not in (400, 401, 403, 404, 413, 500, 503):
+    if reply.status not in (400, 401, 403, 404, 405, 413, 500, 503):
         return f"status {reply.status}"
     if reply.status == 500 and (sqlstate is None or sqlstate == "XX000"):
         return f"SQLSTATE {sqlstate}: {reply.body.decode(errors='replace')[:300]}"

@@ -20,9 +20,10 @@ from tests.cluster import free_port, running_node
 
 ZONE = dt.timezone(dt.timedelta(hours=2))
 VALUES: list[Any] = [
-    None, True, 0, -1, 2**31, 2**63 - 1, -(2**63), 0.1, -1e300, 5e-324, "", "it's", "ü\n\t\"", "$x; --", b"", b"\x00\xff",
-    Decimal("1.50"), Decimal("-0.001"), Decimal("12345678901234567890.123"), Decimal(7), dt.date(2024, 2, 29), dt.date(1, 1, 1),
-    dt.time(23, 59, 59, 999999), dt.datetime(2024, 2, 29, 12, 30, 0, 123456), dt.datetime(1969, 12, 31), [1, 2, None], ["a", "b"],
+    None, True, 0, -1, 2**31, 2**63 - 1, -(2**63), 0.1, -1e300, 5e-324, "", "it's", "ü\n\t\"", "$x; --", b"",
+    b"\x00\xff", Decimal("1.50"), Decimal("-0.001"), Decimal("12345678901234567890.123"), Decimal(7),
+    dt.date(2024, 2, 29), dt.date(1, 1, 1), dt.time(23, 59, 59, 999999),
+    dt.datetime(2024, 2, 29, 12, 30, 0, 123456), dt.datetime(1969, 12, 31), [1, 2, None], ["a", "b"],
 ]  # fmt: skip
 
 
@@ -49,9 +50,8 @@ def test_parameters_with_zones_and_spans(db: Connection) -> None:
     """Instants keep their instant; an interval is a span of time; NaN and infinities are doubles."""
     at = dt.datetime(2024, 2, 29, 12, 0, tzinfo=ZONE)
     assert db.sql("SELECT $at", at=at).item() == at
-    assert db.sql("SELECT TIMESTAMP '2024-02-28 00:00:00' + $span", span=dt.timedelta(days=1, seconds=5)).item() == dt.datetime(
-        2024, 2, 29, 0, 0, 5
-    )
+    later = db.sql("SELECT TIMESTAMP '2024-02-28 00:00:00' + $span", span=dt.timedelta(days=1, seconds=5)).item()
+    assert later == dt.datetime(2024, 2, 29, 0, 0, 5)
     assert math.isnan(db.sql("SELECT $x", x=math.nan).item())
     assert db.sql("SELECT $x", x=-math.inf).item() == -math.inf
 

@@ -55,12 +55,14 @@ class Tour:
         self.node: Node | None = None
         tools = folder / "tools"
         tools.mkdir()
-        for name, command in (("lake", f'"{sys.executable}" -m lake "$@"'), ("python", f'"{sys.executable}" "$@"'), ("pip", "true")):
+        commands = {"lake": f'"{sys.executable}" -m lake "$@"', "python": f'"{sys.executable}" "$@"', "pip": "true"}
+        for name, command in commands.items():
             (tools / name).write_text(f"#!/bin/sh\nexec {command}\n")
             (tools / name).chmod(0o755)
         self.environ = {name: value for name, value in os.environ.items() if not name.startswith("LAKE_")}
         self.environ |= {
-            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "LAKE_CONFIG_DIR": str(folder / "settings"),
+            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT),
+            "LAKE_CONFIG_DIR": str(folder / "settings"),
         }  # fmt: skip
 
     def run(self, example: Example) -> str:
@@ -94,8 +96,8 @@ class Tour:
     def _output(self, command: list[str], typed: str | None = None) -> str:
         found = shutil.which(command[0], path=self.environ["PATH"])
         done = subprocess.run(
-            [found or command[0], *command[1:]], cwd=self.folder, env=self.environ, input=typed, capture_output=True, text=True,
-            check=False, timeout=120,
+            [found or command[0], *command[1:]], cwd=self.folder, env=self.environ, input=typed, capture_output=True,
+            text=True, check=False, timeout=120,
         )  # fmt: skip
         assert done.returncode == 0, f"{' '.join(command)}\n{typed or ''}\n{done.stdout}\n{done.stderr}"
         return done.stdout

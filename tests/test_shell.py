@@ -17,8 +17,9 @@ from tests.cluster import ROOT
 @pytest.mark.parametrize(
     ("text", "complete"),
     [
-        ("SELECT 1;", True), ("SELECT 1", False), ("SELECT ';", False), ("SELECT ';';", True), ("-- x;", False), ("/* ; ", False),
-        ("SELECT 1; SELECT 2;", True), ("selec 1;", True), ('SELECT "a;', False), ("", False),
+        ("SELECT 1;", True), ("SELECT 1", False), ("SELECT ';", False), ("SELECT ';';", True), ("-- x;", False),
+        ("/* ; ", False), ("SELECT 1 -- x;", False), ("SELECT $$;$$", False), ("SELECT 1; SELECT 2;", True),
+        ("selec 1;", True), ('SELECT "a;', False), ("", False),
     ],
 )  # fmt: skip
 def test_a_statement_ends_with_its_semicolon(text: str, complete: bool) -> None:
@@ -82,8 +83,8 @@ def test_a_script_is_run_to_its_end(lake_folder: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.stdout.splitlines() == [
         '{"table": "t", "publish": null}', '{"rows": 2}', "+---+------+", "| a | b    |", "+---+------+", "| 1 | one; |",
-        "| 2 | two  |", "+---+------+", "(2 rows)", "b", "one;", "two", "table_schema,table_name,table_type", "public,t,BASE TABLE",
-        "more", "from a file", "last", "no semicolon",
+        "| 2 | two  |", "+---+------+", "(2 rows)", "b", "one;", "two", "schema,name,kind,rows",
+        "public,t,table,2", "more", "from a file", "last", "no semicolon",
     ]  # fmt: skip
     assert "no command .nonsense" in done.stderr and "LINE 1: SELECT nope FROM t" in done.stderr
     assert done.returncode == 1
@@ -95,7 +96,8 @@ def test_dot_commands(lake_folder: Path, capsys: pytest.CaptureFixture[str]) -> 
         db.sql("CREATE TABLE t (a INT NOT NULL)")
         shell = Shell(db, "demo")
         assert all(name in HELP for name in COMMANDS)
-        assert shell.run_dot(".schema t") and "| t          | a           | INT       | NO          |" in capsys.readouterr().out
+        assert shell.run_dot(".schema t")
+        assert "| t          | a           | INT       | NO          |" in capsys.readouterr().out
         assert shell.run_dot(".timing off") and not shell.timing
         assert shell.run_dot(".help") and ".quit" in capsys.readouterr().out
         assert shell.run_dot(".format nonsense") and shell.format == "table"

@@ -2,8 +2,8 @@
 
     python -m tests crash --runs 200 --seed 1
 
-Each run starts ``victim`` on a lake, lets it append with eight producers, write in bulk, tier, merge, clean up and read, kills
-it (SIGKILL), and opens the lake again:
+Each run starts ``victim`` on a lake, lets it append with eight producers, write in bulk, tier, merge, clean up and read,
+kills it (SIGKILL), and opens the lake again:
 
     acknowledged    every acknowledged batch is there, whole, once
     whole           a batch that was sent and not acknowledged is there whole or not at all

@@ -131,6 +131,7 @@ def arrow_refusals() -> list[tuple[bytes, str, str]]:
         (b"", "08P01", "Arrow stream"),
         (stream(pa.table({"id": [1], "nope": [1]})), "42703", '"nope"'),
         (stream(pa.table({"id": ["x"]})), "22P02", "x"),
+        (stream(pa.table({"id": [1], "name": [1]})).replace(b"name", b"n\xccme"), "08P01", "Arrow stream"),
         (stream(pa.table({"id": pa.array([None], pa.int64())})), "23502", '"id"'),
         (stream(pa.table({"id": [1], "small": [70_000]})), "22003", "70000"),
     ]
@@ -147,8 +148,8 @@ def test_arrow_that_is_refused(node: Node, wire: Wire, body: bytes, sqlstate: st
 
 @pytest.mark.parametrize(
     ("query", "sqlstate"),
-    [("seq=0&producer=p", "22023"), ("seq=x&producer=p", "22023"), ("seq=1", "22023"), ("producer=p", "22023"), ("prev=1", "22023"),
-     ("producer=&seq=1", "22023"), ("producer=" + "p" * 300 + "&seq=1", "22023")],
+    [("seq=0&producer=p", "22023"), ("seq=x&producer=p", "22023"), ("seq=1", "22023"), ("producer=p", "22023"),
+     ("prev=1", "22023"), ("producer=&seq=1", "22023"), ("producer=" + "p" * 300 + "&seq=1", "22023")],
 )  # fmt: skip
 def test_bad_producers(wire: Wire, query: str, sqlstate: str) -> None:
     """seq counts from 1, and goes with its producer."""

@@ -56,9 +56,8 @@ def test_typed_tells_types_and_keeps_digits(node: Node) -> None:
 def test_text_formats(node: Node) -> None:
     """table is drawn; csv and tsv quote what must be; ndjson is a line a row."""
     drawn = ask(node, "SELECT 1 AS id, 'Ann' AS name, NULL AS gone", "format=table").body.decode()
-    assert drawn == (
-        "+----+------+------+\n| id | name | gone |\n+----+------+------+\n|  1 | Ann  | NULL |\n+----+------+------+\n(1 row)\n"
-    )
+    line = "+----+------+------+\n"
+    assert drawn == f"{line}| id | name | gone |\n{line}|  1 | Ann  | NULL |\n{line}(1 row)\n"
     csv = ask(node, VALUES, "format=csv")
     assert csv.body.decode() == (
         "i,big,d,f,s,e,n,b,day,at,x,l\n"
@@ -88,7 +87,8 @@ def test_binary_formats(node: Node, format: str) -> None:
 def test_what_is_not_a_query_answers_an_object(node: Node) -> None:
     """In every format. Spec: HTTP, Query, answer rule 2."""
     for number, format in enumerate(("json", "typed", "table", "arrow", "csv", "parquet")):
-        reply = ask(node, f"CREATE TABLE made_{number} (a INT); INSERT INTO made_{number} VALUES (1), (2)", f"format={format}")
+        table = f"made_{number}"
+        reply = ask(node, f"CREATE TABLE {table} (a INT); INSERT INTO {table} VALUES (1), (2)", f"format={format}")
         assert (reply.json(), header(reply, "x-lake-tag")) == ({"rows": 2}, "INSERT 0")
     assert ask(node, "CREATE TABLE made (a INT)").json() == {"table": "made", "publish": None}
 
@@ -111,8 +111,8 @@ def test_pages_keep_an_answer(node: Node) -> None:
 
 @pytest.mark.parametrize(
     ("query", "sqlstate"),
-    [("format=nonsense", "22023"), ("format=xlsx", "0A000"), ("format=typed&rows=0", "22023"), ("format=typed&rows=100001", "22023"),
-     ("after=x", "22023"), ("job=" + "j" * 300, "22023")],
+    [("format=nonsense", "22023"), ("format=xlsx", "0A000"), ("format=typed&rows=0", "22023"),
+     ("format=typed&rows=100001", "22023"), ("after=x", "22023"), ("job=" + "j" * 300, "22023")],
 )  # fmt: skip
 def test_bad_query_strings(node: Node, query: str, sqlstate: str) -> None:
     """A parameter out of its domain is refused by name, whatever the statement."""

@@ -58,7 +58,8 @@ def from_arrow_stream(body: bytes) -> Incoming:
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
             table = reader.read_all()
         table.validate(full=True)
-    except (pa.ArrowInvalid, OSError, pa.ArrowNotImplementedError, pa.ArrowSerializationError) as error:
+        _ = table.column_names  # names that are not UTF-8 are noticed when they are read
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise ProtocolViolation(f"the body is not an Arrow stream: {_first_line(error)}") from None
     if not _is_ended(body):
         raise ProtocolViolation("the Arrow stream has no end: the body was cut off")

@@ -101,10 +101,8 @@ def _lines(value: str | None) -> list[str]:
 
 
 def _row(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    cells = [
-        text.rjust(width) if to_right else text.ljust(width) for text, width, to_right in zip(texts, widths, right, strict=True)
-    ]
-    return "| " + " | ".join(cells) + " |"
+    columns = zip(texts, widths, right, strict=True)
+    return "| " + " | ".join(text.rjust(width) if flush else text.ljust(width) for text, width, flush in columns) + " |"
 
 
 def _objects(result: Result, batch: pa.RecordBatch) -> list[dict[str, Any]]:
