@@ -115,6 +115,10 @@ class FailedTransaction(LakeError, sqlstate="25P02"):
     """A statement in a transaction that has failed."""
 
 
+class NoActiveTransaction(LakeError, sqlstate="25P01"):
+    """A statement for a block, outside one."""
+
+
 class InvalidAuthorization(LakeError, sqlstate="28000"):
     """No token or user, or a wrong one."""
 
@@ -141,6 +145,10 @@ class UndefinedSchema(LakeError, sqlstate="3F000"):
 
 class InvalidCursorName(LakeError, sqlstate="34000"):
     """No cursor or portal of that name."""
+
+
+class InvalidSavepoint(LakeError, sqlstate="3B001"):
+    """No savepoint of that name."""
 
 
 class SerializationFailure(LakeError, sqlstate="40001"):

@@ -85,6 +85,17 @@ class Integer(Type):
 
 
 @dataclass(frozen=True, slots=True)
+class Oid(Integer):
+    """A number of the catalog, which Postgres's clients know by a type of its own; computes as BIGINT."""
+
+    bits: int = 64
+
+    @property
+    def sql(self) -> str:
+        return "OID"
+
+
+@dataclass(frozen=True, slots=True)
 class Float(Type):
     """An IEEE 754 number of 32 or 64 bits."""
 
@@ -270,6 +281,7 @@ def _field_name(name: str) -> str:
 
 
 TINYINT, SMALLINT, INT, BIGINT = Integer(8), Integer(16), Integer(32), Integer(64)
+OID = Oid()
 REAL, DOUBLE = Float(32), Float(64)
 NULL, BOOLEAN, TEXT, JSON, BYTES = Null(), Boolean(), Text(), Json(), Bytes()
 DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL = Date(), Time(), Timestamp(), Timestamp(zoned=True), Interval()
@@ -300,7 +312,8 @@ TYPES: Final[tuple[TypeNames, ...]] = (
     TypeNames(TINYINT, ("tinyint", "int1"), "Int8", 21, 1005, None, "integer"),
     TypeNames(SMALLINT, ("smallint", "int2"), "Int16", 21, 1005, None, "integer"),
     TypeNames(INT, ("int", "integer", "int4"), "Int32", 23, 1007, "int", "integer"),
-    TypeNames(BIGINT, ("bigint", "int8", "long", "oid", "xid"), "Int64", 20, 1016, "long", "integer"),
+    TypeNames(BIGINT, ("bigint", "int8", "long"), "Int64", 20, 1016, "long", "integer"),
+    TypeNames(OID, ("oid", "xid"), "Int64", 26, 1028, None, "integer"),
     TypeNames(REAL, ("real", "float", "float4"), "Float32", 700, 1021, "float", "number"),
     TypeNames(DOUBLE, ("double", "double precision", "float8"), "Float64", 701, 1022, "double", "number"),
     TypeNames(TEXT, ("varchar", "text", "string", "char", "character", "character varying", "bpchar", "name"),

@@ -6,6 +6,7 @@ set them and shown again. Spec: SQL, Other statements; the Postgres door's fixed
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -75,6 +76,10 @@ def _checked(key: str, value: str) -> str:
 
 
 def _zone(value: str) -> str:
+    offset = _OFFSET.fullmatch(value.strip())
+    if offset is not None:
+        sign, hours, minutes = offset.groups()
+        return f"{sign}{int(hours):02}:{int(minutes or 0):02}"
     try:
         ZoneInfo(value)
     except (ZoneInfoNotFoundError, ValueError) as error:
@@ -83,6 +88,8 @@ def _zone(value: str) -> str:
         raise InvalidParameter(f'invalid value for "timezone": "{value}"') from error
     return value
 
+
+_OFFSET: Final = re.compile(r"([+-])(\d{1,2})(?::?(\d{2}))?")
 
 _DEFAULTS: Final = {
     **ENGINE_OPTIONS,
@@ -93,6 +100,13 @@ _DEFAULTS: Final = {
     "client_encoding": "UTF8",
     "client_min_messages": "notice",
     "datestyle": "ISO, MDY",
+    "bytea_output": "hex",
+    "default_table_access_method": "heap",
+    "default_transaction_read_only": "off",
+    "idle_in_transaction_session_timeout": "0",
+    "jit": "off",
+    "lock_timeout": "0",
+    "transaction_read_only": "off",
     "default_transaction_isolation": "repeatable read",
     "extra_float_digits": "1",
     "integer_datetimes": "on",

@@ -25,13 +25,13 @@ from lake.db.system.pg_catalog_oids import (
 )
 from lake.sql.quoting import quote_name
 from lake.storage.catalog.model import PUBLIC, Table
-from lake.types import BIGINT, BOOLEAN, DOUBLE, INT, SMALLINT, TEXT, Decimal, List, Type, pg_oid
+from lake.types import BOOLEAN, DOUBLE, INT, OID, SMALLINT, TEXT, Decimal, List, Type, pg_oid
 
 if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog
 
 Row = tuple[Any, ...]
-SMALLINTS, OIDS, TEXTS = List(SMALLINT), List(BIGINT), List(TEXT)
+SMALLINTS, OIDS, TEXTS = List(SMALLINT), List(OID), List(TEXT)
 
 
 def schemas_of(catalog: StatementCatalog) -> list[str]:
@@ -40,7 +40,7 @@ def schemas_of(catalog: StatementCatalog) -> list[str]:
 
 
 @system_table(
-    "pg_catalog", "pg_namespace", columns={"oid": BIGINT, "nspname": TEXT, "nspowner": BIGINT, "nspacl": TEXTS}
+    "pg_catalog", "pg_namespace", columns={"oid": OID, "nspname": TEXT, "nspowner": OID, "nspacl": TEXTS}
 )
 def pg_namespace(catalog: StatementCatalog) -> Iterator[Row]:
     """Schemas."""
@@ -49,13 +49,13 @@ def pg_namespace(catalog: StatementCatalog) -> Iterator[Row]:
 
 
 CLASS: Final[dict[str, Type]] = {
-    "oid": BIGINT, "relname": TEXT, "relnamespace": BIGINT, "reltype": BIGINT, "reloftype": BIGINT, "relowner": BIGINT,
-    "relam": BIGINT, "relfilenode": BIGINT, "reltablespace": BIGINT, "relpages": INT, "reltuples": DOUBLE,
-    "relallvisible": INT, "reltoastrelid": BIGINT, "relhasindex": BOOLEAN, "relisshared": BOOLEAN,
+    "oid": OID, "relname": TEXT, "relnamespace": OID, "reltype": OID, "reloftype": OID, "relowner": OID,
+    "relam": OID, "relfilenode": OID, "reltablespace": OID, "relpages": INT, "reltuples": DOUBLE,
+    "relallvisible": INT, "reltoastrelid": OID, "relhasindex": BOOLEAN, "relisshared": BOOLEAN,
     "relpersistence": TEXT, "relkind": TEXT, "relnatts": SMALLINT, "relchecks": SMALLINT, "relhasrules": BOOLEAN,
     "relhastriggers": BOOLEAN, "relhassubclass": BOOLEAN, "relrowsecurity": BOOLEAN, "relforcerowsecurity": BOOLEAN,
-    "relispopulated": BOOLEAN, "relreplident": TEXT, "relispartition": BOOLEAN, "relrewrite": BIGINT,
-    "relfrozenxid": BIGINT, "relminmxid": BIGINT, "relacl": TEXTS, "reloptions": TEXTS, "relpartbound": TEXT,
+    "relispopulated": BOOLEAN, "relreplident": TEXT, "relispartition": BOOLEAN, "relrewrite": OID,
+    "relfrozenxid": OID, "relminmxid": OID, "relacl": TEXTS, "reloptions": TEXTS, "relpartbound": TEXT,
 }  # fmt: skip
 
 
@@ -87,11 +87,11 @@ def _class(
 
 
 ATTRIBUTE: Final[dict[str, Type]] = {
-    "attrelid": BIGINT, "attname": TEXT, "atttypid": BIGINT, "attstattarget": INT, "attlen": SMALLINT,
+    "attrelid": OID, "attname": TEXT, "atttypid": OID, "attstattarget": INT, "attlen": SMALLINT,
     "attnum": SMALLINT, "attndims": INT, "attcacheoff": INT, "atttypmod": INT, "attbyval": BOOLEAN, "attalign": TEXT,
     "attstorage": TEXT, "attcompression": TEXT, "attnotnull": BOOLEAN, "atthasdef": BOOLEAN, "atthasmissing": BOOLEAN,
     "attidentity": TEXT, "attgenerated": TEXT, "attisdropped": BOOLEAN, "attislocal": BOOLEAN, "attinhcount": INT,
-    "attcollation": BIGINT, "attacl": TEXTS, "attoptions": TEXTS, "attfdwoptions": TEXTS, "attmissingval": TEXT,
+    "attcollation": OID, "attacl": TEXTS, "attoptions": TEXTS, "attfdwoptions": TEXTS, "attmissingval": TEXT,
 }  # fmt: skip
 _SIZES: Final = {item.oid: item.size for item in PG_TYPES}
 
@@ -129,7 +129,7 @@ def _attribute(oid: int, name: str, type: Type, place: int, not_null: bool = Fal
 
 
 @system_table(
-    "pg_catalog", "pg_attrdef", columns={"oid": BIGINT, "adrelid": BIGINT, "adnum": SMALLINT, "adbin": TEXT, "adsrc": TEXT}
+    "pg_catalog", "pg_attrdef", columns={"oid": OID, "adrelid": OID, "adnum": SMALLINT, "adbin": TEXT, "adsrc": TEXT}
 )
 def pg_attrdef(catalog: StatementCatalog) -> Iterator[Row]:
     """DEFAULTs: ``adbin`` is the SQL text, which pg_get_expr answers as it is."""
@@ -140,12 +140,12 @@ def pg_attrdef(catalog: StatementCatalog) -> Iterator[Row]:
 
 
 TYPE: Final[dict[str, Type]] = {
-    "oid": BIGINT, "typname": TEXT, "typnamespace": BIGINT, "typowner": BIGINT, "typlen": SMALLINT, "typbyval": BOOLEAN,
+    "oid": OID, "typname": TEXT, "typnamespace": OID, "typowner": OID, "typlen": SMALLINT, "typbyval": BOOLEAN,
     "typtype": TEXT, "typcategory": TEXT, "typispreferred": BOOLEAN, "typisdefined": BOOLEAN, "typdelim": TEXT,
-    "typrelid": BIGINT, "typsubscript": TEXT, "typelem": BIGINT, "typarray": BIGINT, "typinput": TEXT,
+    "typrelid": OID, "typsubscript": TEXT, "typelem": OID, "typarray": OID, "typinput": TEXT,
     "typoutput": TEXT, "typreceive": TEXT, "typsend": TEXT, "typmodin": TEXT, "typmodout": TEXT, "typanalyze": TEXT,
-    "typalign": TEXT, "typstorage": TEXT, "typnotnull": BOOLEAN, "typbasetype": BIGINT, "typtypmod": INT,
-    "typndims": INT, "typcollation": BIGINT, "typdefaultbin": TEXT, "typdefault": TEXT, "typacl": TEXTS,
+    "typalign": TEXT, "typstorage": TEXT, "typnotnull": BOOLEAN, "typbasetype": OID, "typtypmod": INT,
+    "typndims": INT, "typcollation": OID, "typdefaultbin": TEXT, "typdefault": TEXT, "typacl": TEXTS,
 }  # fmt: skip
 
 
@@ -170,7 +170,7 @@ def _type(item: PgType, element: int = 0) -> Row:
 
 
 INDEX: Final[dict[str, Type]] = {
-    "indexrelid": BIGINT, "indrelid": BIGINT, "indnatts": SMALLINT, "indnkeyatts": SMALLINT, "indisunique": BOOLEAN,
+    "indexrelid": OID, "indrelid": OID, "indnatts": SMALLINT, "indnkeyatts": SMALLINT, "indisunique": BOOLEAN,
     "indnullsnotdistinct": BOOLEAN, "indisprimary": BOOLEAN, "indisexclusion": BOOLEAN, "indimmediate": BOOLEAN,
     "indisclustered": BOOLEAN, "indisvalid": BOOLEAN, "indcheckxmin": BOOLEAN, "indisready": BOOLEAN,
     "indislive": BOOLEAN, "indisreplident": BOOLEAN, "indkey": SMALLINTS, "indcollation": OIDS, "indclass": OIDS,
@@ -209,9 +209,9 @@ def index_definition(table: Table, name: str, columns: tuple[str, ...]) -> str:
 
 
 CONSTRAINT: Final[dict[str, Type]] = {
-    "oid": BIGINT, "conname": TEXT, "connamespace": BIGINT, "contype": TEXT, "condeferrable": BOOLEAN,
-    "condeferred": BOOLEAN, "convalidated": BOOLEAN, "conenforced": BOOLEAN, "conrelid": BIGINT, "contypid": BIGINT,
-    "conindid": BIGINT, "conparentid": BIGINT, "confrelid": BIGINT, "confupdtype": TEXT, "confdeltype": TEXT,
+    "oid": OID, "conname": TEXT, "connamespace": OID, "contype": TEXT, "condeferrable": BOOLEAN,
+    "condeferred": BOOLEAN, "convalidated": BOOLEAN, "conenforced": BOOLEAN, "conrelid": OID, "contypid": OID,
+    "conindid": OID, "conparentid": OID, "confrelid": OID, "confupdtype": TEXT, "confdeltype": TEXT,
     "confmatchtype": TEXT, "conislocal": BOOLEAN, "coninhcount": INT, "connoinherit": BOOLEAN, "conkey": SMALLINTS,
     "confkey": SMALLINTS, "conpfeqop": OIDS, "conppeqop": OIDS, "conffeqop": OIDS, "confdelsetcols": SMALLINTS,
     "conexclop": OIDS, "conbin": TEXT, "consrc": TEXT,
@@ -235,7 +235,7 @@ def pg_constraint(catalog: StatementCatalog) -> Iterator[Row]:
 
 @system_table(
     "pg_catalog", "pg_description",
-    columns={"objoid": BIGINT, "classoid": BIGINT, "objsubid": INT, "description": TEXT},
+    columns={"objoid": OID, "classoid": OID, "objsubid": INT, "description": TEXT},
 )  # fmt: skip
 def pg_description(catalog: StatementCatalog) -> Iterator[Row]:
     """Comments of relations and columns."""

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, Final
 from lake.db.system import system_table
 from lake.db.system.pg_catalog_oids import DATABASE, OWNER
 from lake.sql.registry import FUNCTIONS, Aggregate, TableFunction, Window
-from lake.types import BIGINT, BOOLEAN, DOUBLE, INT, SMALLINT, TEXT, TIMESTAMPTZ, List, Type
+from lake.types import BOOLEAN, DOUBLE, INT, OID, SMALLINT, TEXT, TIMESTAMPTZ, List, Type
 
 if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog
 
 Row = tuple[Any, ...]
-OIDS, TEXTS, SMALLINTS = List(BIGINT), List(TEXT), List(SMALLINT)
+OIDS, TEXTS, SMALLINTS = List(OID), List(TEXT), List(SMALLINT)
 
 
 @system_table(
     "pg_catalog", "pg_database",
-    columns={"oid": BIGINT, "datname": TEXT, "datdba": BIGINT, "encoding": INT, "datlocprovider": TEXT,
-             "datistemplate": BOOLEAN, "datallowconn": BOOLEAN, "datconnlimit": INT, "datfrozenxid": BIGINT,
-             "datminmxid": BIGINT, "dattablespace": BIGINT, "datcollate": TEXT, "datctype": TEXT, "daticulocale": TEXT,
+    columns={"oid": OID, "datname": TEXT, "datdba": OID, "encoding": INT, "datlocprovider": TEXT,
+             "datistemplate": BOOLEAN, "datallowconn": BOOLEAN, "datconnlimit": INT, "datfrozenxid": OID,
+             "datminmxid": OID, "dattablespace": OID, "datcollate": TEXT, "datctype": TEXT, "daticulocale": TEXT,
              "daticurules": TEXT, "datcollversion": TEXT, "datacl": TEXTS},
 )  # fmt: skip
 def pg_database(catalog: StatementCatalog) -> Iterator[Row]:
@@ -34,7 +34,7 @@ def pg_database(catalog: StatementCatalog) -> Iterator[Row]:
 
 
 ROLE: Final[dict[str, Type]] = {
-    "oid": BIGINT, "rolname": TEXT, "rolsuper": BOOLEAN, "rolinherit": BOOLEAN, "rolcreaterole": BOOLEAN,
+    "oid": OID, "rolname": TEXT, "rolsuper": BOOLEAN, "rolinherit": BOOLEAN, "rolcreaterole": BOOLEAN,
     "rolcreatedb": BOOLEAN, "rolcanlogin": BOOLEAN, "rolreplication": BOOLEAN, "rolconnlimit": INT,
     "rolpassword": TEXT, "rolvaliduntil": TIMESTAMPTZ, "rolbypassrls": BOOLEAN, "rolconfig": TEXTS,
 }  # fmt: skip
@@ -54,7 +54,7 @@ def pg_roles(catalog: StatementCatalog) -> Iterator[Row]:
 
 @system_table(
     "pg_catalog", "pg_user",
-    columns={"usename": TEXT, "usesysid": BIGINT, "usecreatedb": BOOLEAN, "usesuper": BOOLEAN, "userepl": BOOLEAN,
+    columns={"usename": TEXT, "usesysid": OID, "usecreatedb": BOOLEAN, "usesuper": BOOLEAN, "userepl": BOOLEAN,
              "usebypassrls": BOOLEAN, "passwd": TEXT, "valuntil": TIMESTAMPTZ, "useconfig": TEXTS},
 )  # fmt: skip
 def pg_user(catalog: StatementCatalog) -> Iterator[Row]:
@@ -77,10 +77,10 @@ def pg_settings(catalog: StatementCatalog) -> Iterator[Row]:
 
 
 PROC: Final[dict[str, Type]] = {
-    "oid": BIGINT, "proname": TEXT, "pronamespace": BIGINT, "proowner": BIGINT, "prolang": BIGINT, "procost": DOUBLE,
-    "prorows": DOUBLE, "provariadic": BIGINT, "prosupport": TEXT, "prokind": TEXT, "prosecdef": BOOLEAN,
+    "oid": OID, "proname": TEXT, "pronamespace": OID, "proowner": OID, "prolang": OID, "procost": DOUBLE,
+    "prorows": DOUBLE, "provariadic": OID, "prosupport": TEXT, "prokind": TEXT, "prosecdef": BOOLEAN,
     "proleakproof": BOOLEAN, "proisstrict": BOOLEAN, "proretset": BOOLEAN, "provolatile": TEXT, "proparallel": TEXT,
-    "pronargs": SMALLINT, "pronargdefaults": SMALLINT, "prorettype": BIGINT, "proargtypes": OIDS, "proallargtypes": OIDS,
+    "pronargs": SMALLINT, "pronargdefaults": SMALLINT, "prorettype": OID, "proargtypes": OIDS, "proallargtypes": OIDS,
     "proargmodes": TEXTS, "proargnames": TEXTS, "proargdefaults": TEXT, "prosrc": TEXT, "probin": TEXT, "proacl": TEXTS,
 }  # fmt: skip
 
@@ -99,14 +99,14 @@ def pg_proc(catalog: StatementCatalog) -> Iterator[Row]:
             )  # fmt: skip
 
 
-@system_table("pg_catalog", "pg_am", columns={"oid": BIGINT, "amname": TEXT, "amhandler": TEXT, "amtype": TEXT})
+@system_table("pg_catalog", "pg_am", columns={"oid": OID, "amname": TEXT, "amhandler": TEXT, "amtype": TEXT})
 def pg_am(catalog: StatementCatalog) -> Iterator[Row]:
     """Access methods, by Postgres's names."""
     yield 2, "heap", "heap_tableam_handler", "t"
     yield 403, "btree", "bthandler", "i"
 
 
-@system_table("pg_catalog", "pg_language", columns={"oid": BIGINT, "lanname": TEXT, "lanispl": BOOLEAN})
+@system_table("pg_catalog", "pg_language", columns={"oid": OID, "lanname": TEXT, "lanispl": BOOLEAN})
 def pg_language(catalog: StatementCatalog) -> Iterator[Row]:
     """Languages of functions."""
     yield 12, "internal", False
@@ -114,7 +114,7 @@ def pg_language(catalog: StatementCatalog) -> Iterator[Row]:
 
 
 @system_table("pg_catalog", "pg_collation",
-              columns={"oid": BIGINT, "collname": TEXT, "collnamespace": BIGINT, "collowner": BIGINT,
+              columns={"oid": OID, "collname": TEXT, "collnamespace": OID, "collowner": OID,
                        "collprovider": TEXT, "collisdeterministic": BOOLEAN, "collencoding": INT, "collcollate": TEXT,
                        "collctype": TEXT, "colliculocale": TEXT})  # fmt: skip
 def pg_collation(catalog: StatementCatalog) -> Iterator[Row]:
@@ -124,18 +124,18 @@ def pg_collation(catalog: StatementCatalog) -> Iterator[Row]:
 
 
 @system_table("pg_catalog", "pg_tablespace",
-              columns={"oid": BIGINT, "spcname": TEXT, "spcowner": BIGINT, "spcacl": TEXTS, "spcoptions": TEXTS})
+              columns={"oid": OID, "spcname": TEXT, "spcowner": OID, "spcacl": TEXTS, "spcoptions": TEXTS})
 def pg_tablespace(catalog: StatementCatalog) -> Iterator[Row]:
     """The one place of all tables."""
     yield 1663, "pg_default", OWNER, None, None
 
 
 @system_table("pg_catalog", "pg_stat_activity",
-              columns={"datid": BIGINT, "datname": TEXT, "pid": INT, "usesysid": BIGINT, "usename": TEXT,
+              columns={"datid": OID, "datname": TEXT, "pid": INT, "usesysid": OID, "usename": TEXT,
                        "application_name": TEXT, "client_addr": TEXT, "client_port": INT, "backend_start": TIMESTAMPTZ,
                        "xact_start": TIMESTAMPTZ, "query_start": TIMESTAMPTZ, "state_change": TIMESTAMPTZ,
-                       "wait_event_type": TEXT, "wait_event": TEXT, "state": TEXT, "backend_xid": BIGINT,
-                       "backend_xmin": BIGINT, "query_id": BIGINT, "query": TEXT, "backend_type": TEXT})  # fmt: skip
+                       "wait_event_type": TEXT, "wait_event": TEXT, "state": TEXT, "backend_xid": OID,
+                       "backend_xmin": OID, "query_id": OID, "query": TEXT, "backend_type": TEXT})  # fmt: skip
 def pg_stat_activity(catalog: StatementCatalog) -> Iterator[Row]:
     """The caller's own session."""
     settings = catalog.settings
@@ -198,7 +198,7 @@ pg_group groname:t grosysid:o grolist:O
 pg_timezone_names name:t abbrev:t is_dst:b
 """
 _LETTERS: Final[dict[str, Type]] = {
-    "o": BIGINT, "i": INT, "s": SMALLINT, "b": BOOLEAN, "t": TEXT, "T": TEXTS, "S": SMALLINTS, "O": OIDS, "d": DOUBLE,
+    "o": OID, "i": INT, "s": SMALLINT, "b": BOOLEAN, "t": TEXT, "T": TEXTS, "S": SMALLINTS, "O": OIDS, "d": DOUBLE,
     "z": TIMESTAMPTZ,
 }  # fmt: skip
 

@@ -29,6 +29,7 @@ from lake.types import (
     Json,
     List,
     Null,
+    Oid,
     Text,
     Time,
     Timestamp,
@@ -51,6 +52,8 @@ def binary_column(column: pa.Array, type: Type) -> pa.Array:
             return column.cast(pa.binary())
         case Boolean():
             return _fixed(column, column.cast(pa.uint8()).fill_null(0).to_numpy(zero_copy_only=False))
+        case Oid():
+            return _fixed(column, views.values_of(column).astype(">u4"))
         case Integer(bits):
             return _fixed(column, views.values_of(column).astype({8: ">i2", 16: ">i2", 32: ">i4", 64: ">i8"}[bits]))
         case Float(bits):
@@ -78,6 +81,8 @@ def size_of(type: Type) -> int:
     match type:
         case Boolean():
             return 1
+        case Oid():
+            return 4
         case Integer(bits):
             return max(2, bits // 8)
         case Float(bits):

@@ -15,7 +15,7 @@ from lake.db.result import Result
 from lake.db.settings import change_setting
 from lake.doors.postgres.portals import Portal, Running
 from lake.doors.postgres.session import BLOCK, IDLE, Client, Command
-from lake.errors import DuplicateCursor, FeatureNotSupported, InvalidPreparedStatement, SyntaxFailure
+from lake.errors import DuplicateCursor, FeatureNotSupported, InvalidPreparedStatement, NoActiveTransaction, SyntaxFailure
 from lake.exec.context import Cancellation
 from lake.types import TEXT
 
@@ -80,8 +80,11 @@ def _begin(call: _Call) -> Reply:
 def _end(call: _Call) -> Reply:
     """COMMIT, END, ROLLBACK, ABORT."""
     words = call.words
-    if "TO" in words or "PREPARED" in words:
-        raise FeatureNotSupported(f"{' '.join(words[:2])} is not supported: savepoints and two-phase commit do not exist")
+    if "PREPARED" in words:
+        raise FeatureNotSupported(f"{' '.join(words[:2])} is not supported: there is no two-phase commit")
+    if "TO" in words:
+        call.client.roll_back_to(_plain(call.text.split()[-1]))
+        return Reply("ROLLBACK")
     if call.client.status == IDLE:
         tag = "ROLLBACK" if words[0] in ("ROLLBACK", "ABORT") else "COMMIT"
         return Reply(tag, (("25P01", "there is no transaction in progress"),))
@@ -93,8 +96,18 @@ def _end(call: _Call) -> Reply:
 
 
 def _savepoint(call: _Call) -> Reply:
-    """SAVEPOINT and RELEASE."""
-    raise FeatureNotSupported(f"{call.words[0]} is not supported: savepoints do not exist")
+    """SAVEPOINT and RELEASE.
+
+    25P01  outside a block
+    """
+    if call.client.status == IDLE:
+        raise NoActiveTransaction(f"{call.words[0]} can only be used in transaction blocks")
+    name = _plain(call.text.split()[-1])
+    if call.words[0] == "RELEASE":
+        call.client.release(name)
+    else:
+        call.client.savepoints.append((name, call.client.writes))
+    return Reply(call.words[0])
 
 
 def _set(call: _Call) -> Reply:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from lake import log
 from lake.db.prepared import Prepared, describe
 from lake.db.session import Session
-from lake.db.settings import change_setting
+from lake.db.settings import Setting, change_setting
 from lake.doors.postgres import copy_run
 from lake.doors.postgres.commands import ALL, Reply, fetched_portal, run_command
 from lake.doors.postgres.copy import parse_copy
@@ -174,7 +174,8 @@ class Connection:
         pairs = [word.removeprefix("-c").removeprefix("--") for word in words]
         given.update(tuple(pair.replace("\0", " ").split("=", 1)) for pair in pairs if "=" in pair)  # type: ignore[misc]
         for name, value in given.items():
-            change_setting(settings, name, value)
+            change_setting(settings, name, value.strip("'\""))
+        settings["lake.backend_pid"] = Setting(str(self.pid), str(self.pid))
 
     def _tell_settings(self) -> None:
         """Reports settings that drivers follow, where they differ from what was told before."""
@@ -294,7 +295,7 @@ class Connection:
             return reply
         assert isinstance(source, Prepared)
         if client.status == BLOCK and source.writes:
-            client.wrote = True
+            client.writes += 1
         running = await self.work(
             lambda: Running.start(source, client.session, portal.arguments, self.cancellation)
         )
@@ -326,7 +327,7 @@ class Connection:
             raise FeatureNotSupported("this form of COPY is not supported: COPY t FROM STDIN, COPY t TO STDOUT")
         if copy.is_in:
             if self.client.status == BLOCK:
-                self.client.wrote = True
+                self.client.writes += 1
             await copy_run.copy_in(self, copy)
         else:
             await copy_run.copy_out(self, copy)

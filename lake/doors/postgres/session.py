@@ -20,6 +20,7 @@ from lake.errors import (
     FeatureNotSupported,
     InvalidCursorName,
     InvalidPreparedStatement,
+    InvalidSavepoint,
     SyntaxFailure,
     TooManyRequests,
 )
@@ -74,7 +75,8 @@ class Client:
 
     session: Session
     status: str = IDLE
-    wrote: bool = False
+    writes: int = 0  # statements of the open block that wrote
+    savepoints: list[tuple[str, int]] = field(default_factory=list)  # with the writes before each
     statements: dict[str, Statement] = field(default_factory=dict)
     portals: dict[str, Portal] = field(default_factory=dict)
     told: dict[str, str] = field(default_factory=dict)
@@ -129,16 +131,40 @@ class Client:
         """Opens a block; False where one is open."""
         if self.status != IDLE:
             return False
-        self.status, self.wrote = BLOCK, False
+        self.status, self.writes = BLOCK, 0
+        self.savepoints.clear()
         return True
+
+    def release(self, name: str) -> None:
+        """Forgets a savepoint and those after it."""
+        del self.savepoints[self._savepoint(name) :]
+
+    def roll_back_to(self, name: str) -> None:
+        """Goes back to a savepoint, which ends the block's failure.
+
+        0A000  it would have to undo what was written: each statement commits by itself
+        """
+        place = self._savepoint(name)
+        if self.writes > self.savepoints[place][1]:
+            raise FeatureNotSupported(
+                "ROLLBACK TO SAVEPOINT after a write is not supported yet: every statement commits by itself"
+            )
+        del self.savepoints[place + 1 :]
+        self.status = BLOCK
+
+    def _savepoint(self, name: str) -> int:
+        for place in range(len(self.savepoints) - 1, -1, -1):
+            if self.savepoints[place][0] == name:
+                return place
+        raise InvalidSavepoint(f'savepoint "{name}" does not exist')
 
     def end(self, word: str) -> str:
         """Ends the block; the tag that tells how.
 
         0A000  it would have to undo what was written: each statement commits by itself
         """
-        was, wrote = self.status, self.wrote
-        self.status, self.wrote = IDLE, False
+        was, wrote = self.status, self.writes
+        self.status, self.writes = IDLE, 0
         undoes = word in ("ROLLBACK", "ABORT") or was == FAILED
         if undoes and wrote:
             raise FeatureNotSupported(

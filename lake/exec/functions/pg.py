@@ -346,6 +346,17 @@ def array_lower(list: Value, dimension: Value, *, call: CallInfo) -> pa.Array:
                     as_array(list, call.rows), as_array(dimension, call.rows))  # fmt: skip
 
 
+@scalar("generate_subscripts(list ANY[], dimension BIGINT) -> BIGINT[]", group=GROUP, origin="postgres", takes_call=True)
+def generate_subscripts(list: Value, dimension: Value, *, call: CallInfo) -> pa.Array:
+    """The numbers of a list's items, a row for each in a select list.
+
+    >>> generate_subscripts([5], 1)
+    1
+    """
+    return map_rows(lambda items, place: [*range(1, len(items) + 1)] if place == 1 else [], pa.list_(pa.int64()),
+                    as_array(list, call.rows), as_array(dimension, call.rows))  # fmt: skip
+
+
 # --- what does not exist here ----------------------------------------------------------------------------------------
 
 _ABOUT_NOTHING: Final = (

@@ -125,6 +125,7 @@ def _row_count(expr: ast.Expr, clause: str, scope: Scope, shared: Shared, is_per
     env = Env(shared, scope.over(()), clause)
     made = env.bind(expr)
     if isinstance(made, Literal) and made.value is None:
+        cast(made, DOUBLE if is_percent else BIGINT)  # tells a parameter without a value what it is
         return None
     if not is_percent and not isinstance(made.type, Integer | Null) and not isinstance(made, Literal):
         raise DatatypeMismatch(

@@ -5,7 +5,7 @@
                                                     └─ Scan: t
 
 A call becomes a column that is made above groups and windows, or below them where they use it. A list inside a list
-(``unnest(unnest(l))``) is a node of its own. A struct becomes a column for each of its fields.
+(``unnest(unnest(l))``) is a node of its own, as far up as it can be. A struct becomes a column for each of its fields.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from dataclasses import dataclass, field, replace
 from lake.errors import FeatureNotSupported, UndefinedFunction
 from lake.sql import ast, bound, plan
 from lake.sql.bind.aggregate import Aggregates
+from lake.sql.bind.overload import call_function
 from lake.sql.bind.scope import Env
 from lake.sql.bind.window import Windows
 from lake.sql.bound import Column, Expr
 from lake.types import List, Map, Null, Struct
 
-NAMES = ("unnest", "explode")
+NAMES = ("unnest", "explode", "generate_subscripts")
 
 
 @dataclass(slots=True)
@@ -65,12 +66,14 @@ class Unnests:
 
     def _above(self, node: plan.Plan, pairs: list[tuple[Expr, Column]]) -> plan.Plan:
         waiting = [(column, expr) for expr, column in pairs if column.id not in self.made]
+        self.made |= {column.id for column, _ in waiting}
+        levels: list[list[tuple[Column, Expr]]] = []
         while waiting:
-            open_ids = {column.id for column, _ in waiting}
-            ready = [pair for pair in waiting if not bound.columns_of(pair[1]) & open_ids]
-            node = plan.Unnest(tuple(ready), node)
-            self.made |= {column.id for column, _ in ready}
-            waiting = [pair for pair in waiting if pair not in ready]
+            needed = bound.columns_of(*(expr for _, expr in waiting))
+            levels.append([pair for pair in waiting if pair[0].id not in needed])
+            waiting = [pair for pair in waiting if pair[0].id in needed]
+        for level in reversed(levels):
+            node = plan.Unnest(tuple(level), node)
         return node
 
 
@@ -82,6 +85,9 @@ def bind_unnest_call(call: ast.Call, name: str, env: Env) -> Expr:
     unnests = env.unnests
     if unnests is None:
         raise FeatureNotSupported(f"{name}() is not supported in {env.clause}", position=env.position(call))
+    if name == "generate_subscripts":
+        arguments = [env.bind(item.value) for item in call.arguments]
+        return unnests.column(call_function(name, arguments, env, call), name, env)
     if len(call.arguments) != 1:
         raise UndefinedFunction(f"function {name}() takes one list", position=env.position(call))
     expr = env.bind(call.arguments[0].value)
