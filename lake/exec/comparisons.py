@@ -17,7 +17,7 @@ from lake.exec import decimals
 from lake.exec.constants import as_array, physical_values
 from lake.exec.decimals import Value
 from lake.exec.kernels import views
-from lake.types import Decimal, Float, Interval, List, Map, Struct, Type
+from lake.types import Decimal, Float, Interval, List, Map, Null, Struct, Type
 
 _ARROW: Final[dict[str, Callable[..., Any]]] = {
     "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
@@ -34,6 +34,9 @@ def compare(op: str, left: Value, right: Value, type: Type) -> Value:
     if op.startswith("is "):
         return _distinct(op, left, right, type)
     match type:
+        case Null():
+            rows = next((len(side) for side in (left, right) if isinstance(side, pa.Array)), 1)
+            return pa.nulls(rows, pa.bool_())
         case Float():
             return _compare_floats(op, left, right)
         case Decimal():

@@ -216,15 +216,17 @@ def _number_table(name: str, start: int | None, stop: int | None, step: int | No
     return _table(name, BIGINT, Series(rows, make))
 
 
+@table_function("generate_series(stop BIGINT) -> TABLE", lists="generate_series")
 @table_function("generate_series(start BIGINT, stop BIGINT) -> TABLE", lists="generate_series")
 @table_function("generate_series(start BIGINT, stop BIGINT, step BIGINT) -> TABLE", lists="generate_series")
-def generate_series(settings: Settings, start: int | None, stop: int | None, step: int | None = 1) -> Table:
-    """A row for each number from a start to a stop, that taken in, by a step (1).
+def generate_series(settings: Settings, *bounds: int | None) -> Table:
+    """A row for each number from a start (0) to a stop, that taken in, by a step (1).
 
     >>> SELECT * FROM generate_series(1, 3)
     1 / 2 / 3
     """
-    return _number_table("generate_series", start, stop, step, inclusive=True)
+    start, stop = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
+    return _number_table("generate_series", start, stop, bounds[2] if len(bounds) == 3 else 1, inclusive=True)
 
 
 @table_function("range(stop BIGINT) -> TABLE", lists="range")

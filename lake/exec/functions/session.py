@@ -15,9 +15,10 @@ from lake.exec.decimals import Value
 from lake.exec.functions.columns import with_constants
 from lake.sql.catalog import Settings
 from lake.sql.registry import CallInfo, scalar
-from lake.types import INTERVAL, TIME, Integer, Interval, Time, Timestamp, Type, arrow_name, parse_arrow_name
+from lake.types import BIGINT, INTERVAL, TIME, Date, Integer, Interval, Time, Timestamp, Type, arrow_name, parse_arrow_name
 
 GROUP: Final = "session"
+MILLISECONDS_OF_DAY: Final = 86_400_000
 NO_SETTINGS: Final = Settings(now=0)
 
 
@@ -189,8 +190,11 @@ _UNITS: Final = {
 
 def _in_unit(value: pa.Array, source: Type, name: Value, target: Type) -> tuple[pa.Array, Type]:
     """An integer that counts the units in the name of a moment's type, as what it counts: ``Timestamp(ms)``."""
-    if not isinstance(source, Integer) or not isinstance(target, Timestamp | Time | Interval):
+    if not isinstance(source, Integer) or not isinstance(target, Date | Timestamp | Time | Interval):
         return value, source
+    if isinstance(target, Date):
+        is_millis = str(as_array(name, 1)[0].as_py()).strip().lower() == "date64"
+        return (pc.divide(value.cast(pa.int64()), MILLISECONDS_OF_DAY), BIGINT) if is_millis else (value, source)
     words = str(as_array(name, 1)[0].as_py()).partition("(")[2].rstrip(")").split(",")
     unit = _UNITS.get(words[0].strip().lower(), 1)
     numbers = value.cast(pa.int64())

@@ -13,6 +13,7 @@ from lake.exec.cast import cast
 from lake.exec.constants import as_array, list_array, list_parts, map_array, map_entries, physical_values, struct_array
 from lake.exec.decimals import Value
 from lake.exec.kernels import views
+from lake.sql.bind.coerce import common_type
 from lake.sql.registry import CallInfo, scalar
 from lake.types import NULL, List, Map, Null, Struct, Text, Type
 
@@ -160,7 +161,17 @@ def _checked_map(offsets: Any, keys: pa.Array, values: pa.Array, valid: Any, typ
 
 
 def _map_of_pairs(types: tuple[Type, ...]) -> Type:
-    return Map(types[0] if types else Text(), types[1] if len(types) > 1 else NULL)
+    return Map(_common(types[::2], "keys") if types else Text(), _common(types[1::2], "values"))
+
+
+def _common(types: tuple[Type, ...], words: str) -> Type:
+    found: Type = NULL
+    for type in types:
+        merged = common_type(found, type)
+        if merged is None:
+            raise DatatypeMismatch(f"the {words} of a map are of types that do not go together: {found} and {type}")
+        found = merged
+    return found
 
 
 @scalar("make_map(pairs ANY...) -> ANY", group=GROUP, strict=False, takes_call=True, returns=_map_of_pairs)

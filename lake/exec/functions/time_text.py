@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from lake.errors import DatetimeOverflow, LakeError, NumericOutOfRange
 from lake.exec import decimals
-from lake.exec.cast import MICROSECONDS_OF_DAY, date_to_timestamp, decimal_to_double, to_wall
+from lake.exec.cast import MICROSECONDS_OF_DAY, cast, date_to_timestamp, decimal_to_double, to_wall
+from lake.exec.constants import as_array
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import columns, map_distinct, map_rows, with_constants
 from lake.exec.functions.intervals import TIMESTAMP_MAX, timestamps
@@ -17,7 +18,7 @@ from lake.exec.functions.time_formats import micros_of, moment_of, read, write
 from lake.exec.kernels import views
 from lake.sql.literals import parse_date, parse_time, parse_timestamp
 from lake.sql.registry import CallInfo, scalar
-from lake.types import DATE, TIME, TIMESTAMP, Date, Decimal, Float, Timestamp, Type
+from lake.types import BIGINT, DATE, TIME, TIMESTAMP, Date, Decimal, Float, Timestamp, Type
 
 GROUP: Final = "dates"
 MICROS: Final = 1_000_000
@@ -331,6 +332,16 @@ def moment_to_unixtime(moment: pa.Array, *, call: CallInfo) -> pa.Array:
     """
     moments = _as_timestamp(moment, call)
     return views.to_array(views.values_of(moments) // MICROS, pa.int64(), views.valid_of(moments))
+
+
+@scalar("to_unixtime(seconds NUMERIC) -> BIGINT", group=GROUP, takes_call=True)
+def number_to_unixtime(seconds: pa.Array, *, call: CallInfo) -> pa.Array:
+    """Seconds since 1970, whole.
+
+    >>> to_unixtime(1000.12)
+    1000
+    """
+    return cast(as_array(seconds, call.rows), call.types[0], BIGINT)
 
 
 @scalar("unix_timestamp() -> BIGINT", group=GROUP, origin="spark", volatility="stable", takes_call=True)

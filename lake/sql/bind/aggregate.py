@@ -72,9 +72,8 @@ def bind_aggregate_call(call: ast.Call, name: str, env: Env) -> Expr:
     filter = None
     if call.filter is not None:
         filter = as_condition(call.filter, replace(inner, clause="FILTER"), "FILTER")
-    if call.ignore_nulls and arguments:
-        known = Not(BOOLEAN, IsNull(BOOLEAN, arguments[0]))
-        filter = known if filter is None else And(BOOLEAN, (filter, known))
+    if call.ignore_nulls:
+        filter = not_null_filter(filter, arguments)
     bound_call = AggregateCall(type, function, arguments, call.distinct, filter, order)
     found = aggregates.calls.get(bound_call)
     if found is None:
@@ -100,9 +99,20 @@ def bind_parts(
         raise UndefinedFunction(f"DISTINCT needs an argument of {name}", position=env.position(call))
     choice = choose(name, overloads, arguments, env, env.position(call))
     assert isinstance(choice.function, Aggregate)
+    if call.within_group and name not in ORDERED_SETS and not choice.function.keeps_order:
+        words = f"{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"
+        raise WrongObjectType(words, position=env.position(call))
     if call.within_group and name in ORDERED_SETS:
         order = tuple(replace(key, expr=value) for key, value in zip(order, choice.arguments))
     return choice.function, choice.arguments, order, choice.type
+
+
+def not_null_filter(filter: Expr | None, arguments: Sequence[Expr]) -> Expr | None:
+    """A FILTER that IGNORE NULLS makes stricter: the first argument is not NULL."""
+    if not arguments:
+        return filter
+    known = Not(BOOLEAN, IsNull(BOOLEAN, arguments[0]))
+    return known if filter is None else And(BOOLEAN, (filter, known))
 
 
 def bind_order(items: Sequence[ast.SortItem], env: Env) -> tuple[SortKey, ...]:

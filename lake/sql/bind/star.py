@@ -10,7 +10,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lake.errors import FeatureNotSupported, InvalidRegularExpression, SyntaxFailure, UndefinedColumn, UndefinedTable
+from lake.errors import (
+    DuplicateColumn,
+    FeatureNotSupported,
+    InvalidRegularExpression,
+    SyntaxFailure,
+    UndefinedColumn,
+    UndefinedTable,
+)
 from lake.sql import ast
 from lake.sql.bind.scope import Entry, Env, Ready, entries_of_table, near_name
 
@@ -30,6 +37,8 @@ def expand_star(star: ast.Star, env: Env) -> list[ast.SelectItem]:
     """The columns of ``*`` or ``t.*``, with what EXCLUDE, REPLACE and RENAME make of them."""
     entries = star_entries(star.qualifier, env, star)
     names = {entry.name.lower() for entry in entries}
+    if len({name.last.lower() for name in star.exclude}) < len(star.exclude):
+        raise DuplicateColumn("a column is named twice in EXCLUDE", position=env.position(star))
     excluded = _known({name.last.lower() for name in star.exclude}, names, "EXCLUDE", star, env)
     replaced = {name.lower(): expr for expr, name in star.replace}
     _known(set(replaced), names - excluded, "REPLACE", star, env)
@@ -42,6 +51,8 @@ def expand_star(star: ast.Star, env: Env) -> list[ast.SelectItem]:
             continue
         expr = replaced.get(key) or Ready(entry.column, entry.name, span=star.span)
         made.append(ast.SelectItem(expr, renamed.get(key, entry.name), span=star.span))
+    if not made and star.exclude:
+        raise SyntaxFailure("EXCLUDE leaves no column", position=env.position(star))
     return made
 
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from lake.errors import DatatypeMismatch, WindowingFailure
+from lake.errors import DatatypeMismatch, WindowingFailure, WrongObjectType
 from lake.sql import ast, plan
 from lake.sql.ast import BoundKind, FrameUnit
-from lake.sql.bind.aggregate import as_condition, bind_order, bind_parts
+from lake.sql.bind.aggregate import as_condition, bind_order, bind_parts, not_null_filter
 from lake.sql.bind.arguments import bind_arguments, ordered_arguments
 from lake.sql.bind.coerce import cast, is_numeric
 from lake.sql.bind.overload import choose
 from lake.sql.bind.scope import Env
-from lake.sql.bound import Column, Expr, Frame, FrameBound, Rule, SortKey, WindowCall, columns_of, map_expressions
+from lake.sql.bound import Column, Expr, Frame, FrameBound, Literal, Rule, SortKey, WindowCall, columns_of, map_expressions
 from lake.sql.registry import FUNCTIONS, Aggregate, Window
 from lake.types import BIGINT, INTERVAL, Date, Time, Timestamp, Type
 
@@ -66,8 +66,7 @@ class Windows:
 
     def above(self, node: plan.Plan) -> plan.Plan:
         """``node`` with a Window for each partition and order on top."""
-        # The first window is the top one, so that rows come in its order where the query asks for none.
-        for over, calls in reversed(self.calls.items()):
+        for over, calls in self.calls.items():
             pairs = tuple((column, call) for call, column in calls.items())
             node = plan.Window(over.partition, over.order, pairs, node)
         return node
@@ -103,7 +102,13 @@ def bind_window_call(call: ast.Call, name: str, env: Env) -> Expr:
     over = Over(tuple(inner.bind(item) for item in window.partition), bind_order(window.order, inner))
     frame = bind_frame(window, over.order, inner)
     filter = None if call.filter is None else as_condition(call.filter, replace(inner, clause="FILTER"), "FILTER")
-    made = WindowCall(type, function, arguments, frame, filter, call.distinct, call.ignore_nulls, order)
+    ignore_nulls = call.ignore_nulls
+    if isinstance(function, Window):
+        if filter is not None:
+            raise WrongObjectType("FILTER is only for aggregate functions", position=env.position(call))
+    elif ignore_nulls:
+        filter, ignore_nulls = not_null_filter(filter, arguments), False
+    made = WindowCall(type, function, arguments, frame, filter, call.distinct, ignore_nulls, order)
     calls = windows.calls.setdefault(over, {})
     found = calls.get(made)
     if found is None:
@@ -192,6 +197,10 @@ def _frame_bound(item: ast.FrameBound, type: Type, env: Env) -> FrameBound:
         return FrameBound(item.kind)
     inner = replace(env, scope=env.scope.over(()), aggregates=None, clause="window frame")
     offset = cast(inner.bind(item.offset), type, time_zone=env.time_zone)
+    value = offset.value if isinstance(offset, Literal) else 0
+    if value is None or (isinstance(value, int | float) and value < 0):
+        words = "null" if value is None else "negative"
+        raise WindowingFailure(f"frame offset must not be {words}", position=env.position(item))
     return FrameBound(item.kind, offset)
 
 
