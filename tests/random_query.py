@@ -389,27 +389,84 @@ class Expressions:
     # Subqueries.
 
     def inner(self, scope: Scope, families: Sequence[str], depth: int) -> str:
-        """A subquery of the given columns over one table; now and then it uses the query around it."""
+        """A subquery of the given columns, of many forms; now and then it uses the query around it."""
+        if (shape := self.draw.below(16)) == 7:
+            word = self.draw.pick(("UNION", "UNION ALL", "EXCEPT", "INTERSECT", "EXCEPT ALL"))
+            return f"{self.plain(scope, families, depth)} {word} {self.plain(scope, families, depth)}"
         table, alias = self.draw.pick(self.tables), self.name("q")
-        own = self.columns_of(table, alias)
-        outer = scope.columns + (scope.outer if self.draw.chance(30) else []) if self.draw.chance(50) else []
-        here = Scope(own, [f"{alias}.id"], outer)
-        items = ", ".join(f if f == "1" else self.expression(f, here, min(depth, 2) - 1) for f in families)
+        if shape in (11, 12):
+            here = Scope(self.columns_of(table, table.name), [], self.around(scope))
+            where = f" WHERE {self.boolean(here, 1)}"
+            items = self.items(families, Scope(self.columns_of(table, alias), [], self.around(scope)), depth)
+            if shape == 11:
+                return f"SELECT {items} FROM (SELECT * FROM {table.name}{where}) {alias}"
+            common = self.name("c")
+            return f"WITH {common} AS (SELECT * FROM {table.name}{where}) SELECT {items} FROM {common} {alias}"
+        here = Scope(self.columns_of(table, alias), [f"{alias}.id"], self.around(scope))
+        source = f"{table.name} {alias}"
+        if shape in (6, 13):
+            source = f"{source} {self.beside(here)}"
+        items = self.items(families, here, depth)
         where = f" WHERE {self.boolean(here, min(depth, 2) - 1)}" if self.draw.chance(70) else ""
-        return f"SELECT {items} FROM {table.name} {alias}{where}"
+        text = f"SELECT {items} FROM {source}{where}"
+        match shape:
+            case 8:
+                keys = ", ".join(str(number) for number in range(1, len(families) + 1))
+                return f"{text} GROUP BY {keys} HAVING count(*) {self.draw.pick(('>= 1', '> 1', '= 2'))}"
+            case 9:
+                return text.replace("SELECT", "SELECT DISTINCT", 1)
+            case 10:
+                offset = self.draw.pick(("", " OFFSET 1"))
+                return f"{text} ORDER BY {', '.join(here.keys)} LIMIT {self.draw.pick('12')}{offset}"
+        return text
+
+    def plain(self, scope: Scope, families: Sequence[str], depth: int) -> str:
+        """A subquery over one table."""
+        table, alias = self.draw.pick(self.tables), self.name("q")
+        here = Scope(self.columns_of(table, alias), [f"{alias}.id"], self.around(scope))
+        where = f" WHERE {self.boolean(here, min(depth, 2) - 1)}" if self.draw.chance(70) else ""
+        return f"SELECT {self.items(families, here, depth)} FROM {table.name} {alias}{where}"
+
+    def items(self, families: Sequence[str], scope: Scope, depth: int) -> str:
+        """The select list of a subquery."""
+        return ", ".join(each if each == "1" else self.expression(each, scope, min(depth, 2) - 1) for each in families)
+
+    def around(self, scope: Scope) -> list[Column]:
+        """The columns of queries around that a subquery may use: none, the nearest one's, or all."""
+        return scope.columns + (scope.outer if self.draw.chance(30) else []) if self.draw.chance(50) else []
+
+    def beside(self, scope: Scope) -> str:
+        """A join with one more table, whose columns come into scope."""
+        table, alias = self.draw.pick(self.tables), self.name("q")
+        columns = self.columns_of(table, alias)
+        both = Scope(scope.columns + columns, [], scope.outer)
+        word = self.draw.pick(("JOIN", "LEFT JOIN", "JOIN"))
+        key = self.draw.pick([each.name for each in scope.columns if each.family == "int"])
+        more = f" AND {self.boolean(both, 1)}" if self.draw.chance(40) else ""
+        scope.columns, scope.keys = both.columns, [*scope.keys, f"{alias}.id"]
+        return f"{word} {table.name} {alias} ON {key} = {alias}.id{more}"
 
     def scalar_subquery(self, family: str, scope: Scope, *, small: bool) -> str:
-        """A subquery of one value: an aggregate, or the first row in a total order."""
+        """A subquery of one value: an aggregate, the first row in a total order, or no table's."""
+        if self.draw.chance(8):
+            where = f" WHERE {self.boolean(scope, 1)}" if self.draw.chance(50) else ""
+            return f"(SELECT {self.leaf(family, scope, small=small)}{where})"
         table, alias = self.draw.pick(self.tables), self.name("q")
-        here = Scope(self.columns_of(table, alias), [f"{alias}.id"], scope.columns if self.draw.chance(60) else [])
+        here = Scope(self.columns_of(table, alias), [f"{alias}.id"], self.around(scope))
+        source = f"{table.name} {alias} {self.beside(here)}" if self.draw.chance(20) else f"{table.name} {alias}"
         where = f" WHERE {self.boolean(here, 1)}" if self.draw.chance(70) else ""
         # Of its own columns: the aggregate of an outer column would belong to the query around it.
         value = self.leaf(family, Scope(here.columns), small=small)
         if family == "bool" or self.draw.chance(40):
-            return f"(SELECT {value} FROM {table.name} {alias}{where} ORDER BY {alias}.id LIMIT 1)"
+            return f"(SELECT {value} FROM {source}{where} ORDER BY {', '.join(here.keys)} LIMIT 1)"
+        having = f" HAVING count(*) {self.draw.pick(('> 0', '> 1', '< 3'))}" if self.draw.chance(15) else ""
         if family == "int" and self.draw.chance(40):
-            return f"(SELECT count(*) FROM {table.name} {alias}{where})"
-        return f"(SELECT {self.draw.pick(('min', 'max'))}({value}) FROM {table.name} {alias}{where})"
+            return f"(SELECT count({self.draw.pick(('*', value))}) FROM {source}{where}{having})"
+        if self.draw.chance(10):
+            # One of its groups: the least key's.
+            key = self.typed("int", here)
+            return f"(SELECT max({value}) FROM {source}{where} GROUP BY {key}{having} ORDER BY {key} LIMIT 1)"
+        return f"(SELECT {self.draw.pick(('min', 'max'))}({value}) FROM {source}{where}{having})"
 
     def columns_of(self, table: RandomTable, alias: str) -> list[Column]:
         """The table's columns under an alias."""

@@ -33,7 +33,8 @@ AGGREGATES: Final[dict[str, tuple[str, ...]]] = {
 }
 # Only as a column of the answer: AVG of decimals has another scale, and deviations another type.
 LAST_AGGREGATES: Final = ("avg({dec})", "stddev({int})", "var_pop({dbl})", "stddev_pop({int})", "variance({dec})",
-                          "array_agg({int} ORDER BY {key})", "array_agg(DISTINCT {int})", "sum({int})::DECIMAL(30,2)")
+                          "array_agg({int} ORDER BY {key})", "array_agg(DISTINCT {int=} ORDER BY {same})",
+                          "sum({int})::DECIMAL(30,2)")
 RANKS: Final = ("row_number()", "rank()", "dense_rank()", "ntile(3)", "percent_rank()", "cume_dist()")
 FRAMES: Final = (
     "", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
@@ -221,7 +222,7 @@ class Selects(Expressions):
     def joined(self, alias: str) -> tuple[str, Scope]:
         """A set operation, or an outer join of two tables, as an item."""
         one, two = self.draw.pick(self.tables), self.draw.pick(self.tables)
-        columns = [Column(f"{alias}.id", "int"), Column(f"{alias}.v", "int")]
+        columns = [Column(f"{alias}.id", "int"), Column(f"{alias}.v", "int", False)]
         first, second = self.name("q"), self.name("q")
         here, there = (Scope(self.columns_of(table, name)) for table, name in ((one, first), (two, second)))
         if self.draw.chance(50):
@@ -242,6 +243,8 @@ class Selects(Expressions):
         kind = self.draw.pick(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"))
         if kind == "CROSS JOIN":
             return f"{left} CROSS JOIN {right}", both
+        if alone and kind != "CROSS JOIN" and self.draw.chance(6):
+            return f"{left} NATURAL {kind} {right}", both
         if alone and self.draw.chance(15):
             return f"{left} {kind} {right} USING (id)", Scope([*both.columns, Column("id", "int")], both.keys)
         equal = self.equality(scope, other)
@@ -347,7 +350,17 @@ class Selects(Expressions):
                 positions.append(str(number))
             items.append(key[1] if key else self.aggregate(family, scope, last=True))
         text = text or ", ".join(positions)
+        if sets and self.draw.chance(30) and "int" in families:
+            items = [f"grouping({keys[0]})" if family == "int" and item not in keys else item
+                     for family, item in zip(families, items, strict=True)]
         having = f"\nHAVING {self.having(scope)}" if self.draw.chance(25) else ""
+        if not sets and not any("SELECT" in key for key in keys) and self.draw.chance(12):
+            # A window over the groups, which its order tells apart.
+            order = f"ORDER BY {', '.join(keys)}"
+            inner = "count(*)" if self.draw.chance(50) else self._filled("max({int!})", scope)
+            items = [f"sum({inner}) OVER ({order})" if family == "dec" and item not in keys else
+                     f"lag({inner}) OVER ({order})" if family == "int" and item not in keys else item
+                     for family, item in zip(families, items, strict=True)]
         return f"SELECT {self._listed(items)}\nFROM {source}{where}\nGROUP BY {text}{having}"
 
     # Windows and DISTINCT ON.

@@ -86,7 +86,7 @@ COLUMNS: Final = (
                 ("TIMESTAMP '2024-02-29 23:59:59.999999'", "TIMESTAMP '1969-12-31 12:00:00'",
                  "TIMESTAMP '2024-01-01 00:00:00'")),
     TableColumn(Column("c", "time"), "TIME", ("TIME '00:00:00'", "TIME '12:30:00'", "TIME '23:59:59.999999'")),
-    TableColumn(Column("v", "iv"), "INTERVAL",
+    TableColumn(Column("g", "iv"), "INTERVAL",
                 ("INTERVAL '1 month'", "INTERVAL '40 days'", "INTERVAL '36 hours'", "INTERVAL '-5 days'",
                  "INTERVAL '1 year 2 days 03:04:05'")),
     TableColumn(Column("p", "bool"), "BOOLEAN", ("true", "false")),

@@ -84,7 +84,7 @@ def _range_edge(window: WindowInput, bound: EvaluatedBound, sign: int, *, is_sta
     key, array = window.order[0], plain(window.order_values[0])
     valid = valid_of(array)
     values = _numbers(array, key.expr.type)
-    targets = _shifted(values, key.expr.type, bound, -sign if key.descending else sign)
+    targets, beyond = _shifted(values, key.expr.type, bound, -sign if key.descending else sign)
     if key.descending:
         values, targets = _turned(values), _turned(targets)
     low, high = window.partition_start, window.partition_end
@@ -92,6 +92,8 @@ def _range_edge(window: WindowInput, bound: EvaluatedBound, sign: int, *, is_sta
         low, high = _valid_rows(window, valid)
     after = not is_start
     edge = search(values, targets, low, high, after=after)
+    if beyond is not None:
+        edge = np.where(beyond, low if sign < 0 else high, edge)
     if valid is not None:
         edge = np.where(valid == 1, edge, window.peer_start if is_start else window.peer_end)
     return edge
@@ -129,7 +131,8 @@ def _numbers(array: pa.Array, type: Type) -> Any:
     raise FeatureNotSupported(f"RANGE with an offset over a key of type {type.sql} is not supported")
 
 
-def _shifted(values: Any, type: Type, bound: EvaluatedBound, sign: int) -> Any:
+def _shifted(values: Any, type: Type, bound: EvaluatedBound, sign: int) -> tuple[Any, Any]:
+    """The keys moved by the offset, and which of them no key can reach; None for none."""
     offset = bound.offset
     if offset is None:
         raise InvalidParameter("frame offset must not be null")
@@ -137,17 +140,16 @@ def _shifted(values: Any, type: Type, bound: EvaluatedBound, sign: int) -> Any:
         assert isinstance(offset, tuple)
         if min(offset) < 0:
             raise InvalidParameter("frame offset must not be negative")
-        return _add_interval(values, type, offset, sign)
+        return _add_interval(values, type, offset, sign), None
     distance = _distance(offset, bound.offset_type, type)
     if distance < 0:
         raise InvalidParameter("frame offset must not be negative")
     if values.dtype.kind == "f":
-        return values + sign * float(distance)
+        return values + sign * float(distance), None
     limits = np.iinfo(np.int64)
     step = min(int(distance), limits.max)
-    if sign < 0:
-        return np.where(values < limits.min + step, limits.min, values - step)
-    return np.where(values > limits.max - step, limits.max, values + step)
+    beyond = values < limits.min + step if sign < 0 else values > limits.max - step
+    return np.where(beyond, values, values + sign * step), beyond
 
 
 def _distance(offset: Any, offset_type: Type | None, type: Type) -> Any:
