@@ -126,6 +126,18 @@ def reduce(list: Value, start: Value, function: Any, *, call: CallInfo) -> pa.Ar
     return lists_or_null(lists, made)
 
 
+@scalar("reduce(list ANY[], start ANY, function LAMBDA, finish LAMBDA) -> ANY", group=GROUP, origin="spark",
+        returns=lambda types: types[3], takes_call=True, strict=False, aliases=("aggregate", "fold"))  # fmt: skip
+def reduce_and_finish(list: Value, start: Value, function: Any, finish: Any, *, call: CallInfo) -> pa.Array:
+    """As reduce, with a second lambda over what is left.
+
+    >>> reduce([1, 2, 3], 0, (acc, x) -> acc + x, acc -> acc * 10)
+    60
+    """
+    folds = CallInfo(call.types[:3], call.types[1], call.rows, call.settings)
+    return views.plain(finish(np.arange(call.rows), reduce(list, start, function, call=folds)))
+
+
 def lists_or_null(lists: Lists, values: pa.Array) -> pa.Array:
     """The values, NULL where the list is."""
     if lists.valid is None:

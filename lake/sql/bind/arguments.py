@@ -11,7 +11,7 @@ from lake.sql import ast, bound
 from lake.sql.bind.scope import Env, near_name
 from lake.sql.bound import Expr
 from lake.sql.registry import Function
-from lake.types import BIGINT, List
+from lake.types import BIGINT, List, Map
 
 # Lambdas whose first parameter is the running value, not an element.
 FOLDS: Final = frozenset(("reduce", "list_reduce", "array_reduce", "aggregate", "fold"))
@@ -80,8 +80,11 @@ def _parameter_at(function: Function, place: int) -> str:
 
 
 def _bind_lambda(value: ast.Lambda, name: str, before: Sequence[Expr], env: Env) -> Expr:
-    """A lambda whose parameters are elements of the lists before it, then their place."""
+    """A lambda whose parameters are elements of the lists before it, then their place; of maps the key, then values."""
     elements = [item.type.of for item in before if isinstance(item.type, List)]
+    maps = [item.type for item in before if isinstance(item.type, Map)]
+    if maps and not elements:
+        elements = [maps[0].key, *(item.value for item in maps)]
     if name in FOLDS and elements:
         starts = [item.type for item in before if not isinstance(item.type, List)]
         elements = [starts[0] if starts else elements[0], *elements]

@@ -225,6 +225,8 @@ def _type_cost(type: Type, word: str, text: bool) -> float | None:
         return 3.0
     if isinstance(type, Null):
         return 4.0
+    if word == "ANY[]":
+        return 2.9 if isinstance(type, List) else None
     if word.endswith("[]"):
         return _type_cost(type.of, word[:-2], text=False) if isinstance(type, List) else None
     match word:
