@@ -25,7 +25,7 @@ def test_detail_shows_the_place() -> None:
         "line 3, column 11\n"
         "WHERE a = = 1\n"
         "          ^\n"
-        'expected a name, a text, a number, a parameter, "(", "[", "{", NULL, ...'
+        'expected a name, a text, a number, a parameter, "(", "[", "{", NOT, ...'
     )
 
 
