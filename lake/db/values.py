@@ -21,14 +21,24 @@ SAFE_INTEGER: Final = 1 << 53  # beyond it a JSON reader that keeps numbers as d
 
 
 def text_values(column: pa.Array | pa.ChunkedArray, type: Type) -> list[str | None]:
-    """Each value as text, None for NULL; bytes are hexadecimal, as they need not be text."""
-    if isinstance(type, Bytes):
-        return [None if value is None else value.hex() for value in column.to_pylist()]
+    """Each value as text, None for NULL."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     values: list[str | None] = []
     for chunk in chunks:
-        values.extend(_texts(chunk, type).to_pylist())
+        values.extend(text_array(chunk, type).to_pylist())
     return values
+
+
+def text_array(array: pa.Array, type: Type) -> pa.Array:
+    """Each value as text, NULL for NULL; bytes are hexadecimal, as they need not be text."""
+    match type:
+        case Null():
+            return pa.nulls(len(array), pa.string())
+        case Bytes():
+            return pa.array([None if value is None else value.hex() for value in array.to_pylist()], pa.string())
+        case _:
+            texts = cast(physical_array(array, type), type, TEXT)
+            return texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
 
 
 def json_values(column: pa.Array | pa.ChunkedArray, type: Type, *, exact: bool = False) -> list[Any]:
@@ -105,13 +115,6 @@ def _maps(column: pa.Array | pa.ChunkedArray, type: Map, exact: bool) -> list[An
             rows.append(None if length is None else dict(zip(keys[start:stop], values[start:stop], strict=True)))
             start = stop
     return rows
-
-
-def _texts(array: pa.Array, type: Type) -> pa.Array:
-    if isinstance(type, Null):
-        return pa.nulls(len(array), pa.string())
-    texts = cast(physical_array(array, type), type, TEXT)
-    return texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
 
 
 def _float(value: float | None) -> float | str | None:

@@ -34,7 +34,7 @@ from tests.crash.victim import (
 )
 
 READY_SECS: Final = 120.0
-POINT_SECS: Final = 6.0  # after so long an armed point that was not passed is given up: the process is killed anyway
+POINT_SECS: Final = 6.0  # an armed point that is not passed by then is given up: the process is killed anyway
 LIVES: Final = 5  # runs that one lake lives through
 # A manifest takes 128 files, which merging does not let come about here; tests/storage kills at it.
 POINTS: Final = tuple(point for point in CRASH_POINTS if point != "manifest-written")
@@ -78,7 +78,7 @@ class Told:
     bulk: int = 0
 
 
-def run_once(folder: Path, seed: int, number: int, told: Told) -> str:
+def run_once(folder: Path, seed: int, number: int, told: Told, point_secs: float) -> str:
     """One life of the victim; where it was killed. ``told`` grows by what it was told."""
     chance = random.Random(f"{seed}/{number}")
     point = chance.choice(POINTS) if chance.random() < 0.8 else None
@@ -91,7 +91,7 @@ def run_once(folder: Path, seed: int, number: int, told: Told) -> str:
     listener = threading.Thread(target=heard.listen, args=(process,))
     listener.start()
     assert heard.is_ready.wait(READY_SECS), "the victim did not start"
-    _wait(process, POINT_SECS if point else chance.uniform(0.0, 1.5))
+    _wait(process, point_secs if point else chance.uniform(0.0, 1.5))
     suicide = process.poll() is not None
     process.kill()
     _, errors = process.communicate()
@@ -155,6 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = argparse.ArgumentParser("python -m tests crash")
     options.add_argument("--runs", type=int, default=20)
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--point-secs", type=float, default=POINT_SECS, help="how long a named point is waited for")
     given = options.parse_args(argv)
     root = Path(tempfile.mkdtemp(prefix="lake-crash-"))
     killed: Counter[str] = Counter()
@@ -164,7 +165,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             shutil.rmtree(folder, ignore_errors=True)
             folder, told = root / str(number), Told()
         try:
-            where = run_once(folder, given.seed, number, told)
+            where = run_once(folder, given.seed, number, told, given.point_secs)
             with lake.open(folder, tier_secs="0") as db:
                 make_tables(db)
                 rows = check(db, given.seed, told)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from lake.db.result import Result
 from lake.db.values import json_values, text_values
+from lake.doors.http.lines import csv_field, csv_lines, json_lines
 from lake.types import Decimal, Float, Integer, Type, arrow_name
 
 FORMATS: Final = ("json", "typed", "table", "arrow", "csv", "tsv", "ndjson", "parquet", "xlsx")
@@ -105,16 +106,6 @@ def _row(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> 
     return "| " + " | ".join(text.rjust(width) if flush else text.ljust(width) for text, width, flush in columns) + " |"
 
 
-def _objects(result: Result, batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    columns = [json_values(batch.column(i), type) for i, type in enumerate(result.types)]
-    if not columns:
-        return [{} for _ in range(batch.num_rows)]
-    return [
-        {name: value for name, value in zip(result.names, row, strict=True) if value is not None}
-        for row in zip(*columns, strict=True)
-    ]
-
-
 # --- streams ---------------------------------------------------------------------------------------------------------
 
 
@@ -122,33 +113,22 @@ def _json(result: Result) -> Iterator[bytes]:
     """An array with an object for each row, NULLs left out."""
     before = b"["
     for batch in result.batches():
-        rows = _objects(result, batch)
-        if rows:
-            yield before + orjson.dumps(rows)[1:-1]
+        if batch.num_rows:
+            yield before + json_lines(batch, result.names, result.types, ",")[:-1]
             before = b","
     yield b"[]" if before == b"[" else b"]"
 
 
 def _ndjson(result: Result) -> Iterator[bytes]:
     for batch in result.batches():
-        rows = _objects(result, batch)
-        yield b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
+        yield json_lines(batch, result.names, result.types, "\n")
 
 
 def _separated(separator: str, result: Result) -> Iterator[bytes]:
-    """CSV by RFC 4180: a value with the separator, a quote or a line break is quoted; NULL is empty, '' is quoted."""
-    yield (separator.join(_field(name, separator) for name in result.names) + "\n").encode()
+    """A line of names, then the records."""
+    yield (separator.join(csv_field(name, separator) for name in result.names) + "\n").encode()
     for batch in result.batches():
-        columns = [text_values(batch.column(i), type) for i, type in enumerate(result.types)]
-        rows = zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
-        lines = (separator.join("" if v is None else _field(v, separator) for v in row) for row in rows)
-        yield "".join(line + "\n" for line in lines).encode()
-
-
-def _field(value: str, separator: str) -> str:
-    if value == "" or separator in value or '"' in value or "\n" in value or "\r" in value:
-        return '"' + value.replace('"', '""') + '"'
-    return value
+        yield csv_lines(batch, result.types, separator)
 
 
 class _Sink(io.RawIOBase):

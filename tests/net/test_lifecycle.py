@@ -1,0 +1,109 @@
+"""Starting, draining, being killed. Spec: HTTP, Node readiness."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from tests.cluster import ROOT, Node, free_port, running_node
+from tests.doors.test_http_sql import header
+
+LARGE = b"SELECT i, 'some text that is not short at all' AS words FROM range(0, 1000000) AS r(i)"
+
+
+def begin(node: Node, text: bytes) -> socket.socket:
+    """A connection on which a large answer has begun to arrive."""
+    raw = socket.create_connection(("127.0.0.1", node.port), 60)
+    raw.sendall(b"POST /sql?format=csv HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
+    assert raw.recv(1_000).startswith(b"HTTP/1.1 200 OK")
+    return raw
+
+
+def rest(raw: socket.socket) -> bytes:
+    """The end of what arrives."""
+    last = b""
+    while piece := raw.recv(1 << 20):
+        last = last[-64:] + piece
+        if last.endswith(b"0\r\n\r\n"):
+            break
+    return last
+
+
+def test_draining_lets_running_requests_finish(lake_folder: Path) -> None:
+    """After the stop signal new requests get 503 and running ones finish; then the process ends well."""
+    with running_node(lake_folder) as node:
+        wire, raw = node.wire(), begin(node, LARGE)
+        assert wire.send("GET", "/ready").status == 200
+        node.process.send_signal(signal.SIGTERM)
+        until = time.monotonic() + 30
+        while wire.send("GET", "/ready").status != 503:
+            assert time.monotonic() < until
+        for method, path in (("POST", "/sql"), ("GET", "/stats"), ("GET", "/nowhere")):
+            refused = wire.send(method, path, "SELECT 1")
+            assert (refused.status, header(refused, "retry-after")) == (503, "1")
+            assert header(refused, "x-lake-sqlstate") == "57P01"
+        assert wire.send("GET", "/healthz").status == 200
+        assert rest(raw).endswith(b"0\r\n\r\n"), "the answer was cut off"
+        assert node.process.wait(30) == 0
+
+
+def test_a_second_signal_stops_at_once(lake_folder: Path) -> None:
+    """A request that runs is not waited for."""
+    with running_node(lake_folder) as node:
+        raw = begin(node, LARGE)
+        node.process.send_signal(signal.SIGTERM)
+        while b"stopping" not in node.output().encode():
+            time.sleep(0.01)
+        node.process.send_signal(signal.SIGTERM)
+        assert node.process.wait(10) != 0
+        raw.close()
+
+
+def test_a_slow_reader_holds_its_query_back(lake_folder: Path) -> None:
+    """Of an answer that nobody reads a part is made, and then its query waits; other statements run."""
+    with running_node(lake_folder) as node:
+        memory = psutil.Process(node.process.pid).memory_info
+        begin(node, LARGE).close()
+        readers = [begin(node, LARGE.replace(b"1000000", b"1000000000")) for _ in range(2)]
+        sizes = [0, memory().rss]
+        until = time.monotonic() + 30
+        while sizes[-1] - sizes[-2] > 16 << 20:
+            assert time.monotonic() < until, f"memory grows on: {sizes}"
+            time.sleep(0.5)
+            sizes.append(memory().rss)
+        assert sizes[-1] - sizes[1] < 512 << 20, sizes
+        assert node.sql("SELECT 1 AS one") == [{"one": 1}]
+        for raw in readers:
+            raw.close()
+
+
+def test_a_killed_node_is_followed_by_another(lake_folder: Path) -> None:
+    """Everything acknowledged is there; the term is a later one."""
+    with running_node(lake_folder) as node:
+        node.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)")
+        term = node.wire().send("GET", "/stats").json()["term"]
+        node.kill()
+    with running_node(lake_folder) as node:
+        assert node.sql("SELECT a FROM t") == [{"a": 1}]
+        assert node.wire().send("GET", "/stats").json()["term"] > term
+
+
+def test_stop_with_stdin(lake_folder: Path) -> None:
+    """A node that a program started ends when that program does."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lake", "serve", str(lake_folder), "--addr", f"127.0.0.1:{free_port()}", "--stop-with-stdin"],
+        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdin is not None and process.stdout is not None
+    for line in process.stdout:
+        if "is served at" in line:
+            break
+    process.stdin.close()
+    assert process.wait(30) == 0
+    process.stdout.close()
