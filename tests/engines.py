@@ -289,6 +289,8 @@ def value_text(value: Any, *, nested: bool = False) -> str:
             return bytes(value).hex() or "(empty)"
         case list() | tuple():
             return f"[{', '.join(value_text(item, nested=True) for item in value)}]"
+        case dict():
+            return f"{{{', '.join(f'{key}: {value_text(item, nested=True)}' for key, item in value.items())}}}"
     return str(value)
 
 

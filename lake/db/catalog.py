@@ -8,20 +8,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lake import exec as engine
 from lake.db.functions.readers import open_file
 from lake.db.names import qualified
 from lake.db.system import SYSTEM_TABLES
 from lake.errors import FeatureNotSupported, InvalidParameter, LakeError, UndefinedTable
+from lake.exec.cast import cast
+from lake.exec.constants import physical_values
 from lake.exec.context import Cancellation
 from lake.exec.evaluate import fold
+from lake.exec.kernels import views
 from lake.sql import ast, bound, parser
 from lake.sql.bind import Binder
 from lake.sql.catalog import Settings, TableColumn
 from lake.sql.catalog import Table as PlanTable
 from lake.sql.catalog import View as PlanView
+from lake.sql.optimizer import optimize
+from lake.sql.plan import Plan
 from lake.storage.catalog.model import SYSTEM_COLUMNS, Table, View
 from lake.storage.catalog.state import State, display_name
-from lake.types import Type
+from lake.types import TEXT, Type
 
 if TYPE_CHECKING:
     from lake.db.database import Database
@@ -31,12 +37,13 @@ if TYPE_CHECKING:
 class StatementCatalog:
     """The names one statement can use, at one commit."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(self, database: Database, settings: Settings, snapshot: Snapshot | None = None) -> None:
         self._database = database
         self._settings = settings
-        self.snapshot: Snapshot = database.lake.snapshot()
+        self.snapshot: Snapshot = snapshot or database.lake.snapshot()
         self.state: State = self.snapshot.state
         self._found: dict[tuple[str, ...], PlanTable | PlanView] = {}
+        self.has_asked = False
 
     @property
     def settings(self) -> Settings:
@@ -82,6 +89,18 @@ class StatementCatalog:
         42501  the caller is not the program that started the node. Spec: HTTP, What the service does 9.
         """
         return open_file(path, self._settings)
+
+    def ask(self, node: Plan, column: bound.Column) -> list[tuple[object, str]]:
+        """The values of a column of a plan that is run at once, each as it is in a Literal and as text."""
+        self.has_asked = True
+        context = self._database.context(self._settings, Cancellation())
+        answer = engine.run(optimize(node, self._settings, fold), context)
+        found: list[tuple[object, str]] = []
+        for batch in answer.batches():
+            values = batch.column(answer.columns.index(column))
+            texts = views.plain(cast(views.plain(values), column.type, TEXT)).to_pylist()
+            found += zip(physical_values(values, column.type), texts, strict=True)
+        return found
 
     def _find(self, name: tuple[str, ...]) -> PlanTable | PlanView:
         schema, last = qualified(name, self._database.name)

@@ -140,6 +140,8 @@ def tables_of(node: Plan) -> list[TableSnapshot]:
 
 def is_repeatable(bound_plan: Plan, catalog: StatementCatalog) -> bool:
     """Whether a bound plan answers the same whenever the tables it reads, at their newest, are the same."""
+    if catalog.has_asked:
+        return False  # The plan itself depends on what is in tables.
     for node in plan.walk(bound_plan):
         if isinstance(node, plan.Sample):
             return False

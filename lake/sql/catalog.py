@@ -5,14 +5,18 @@ A table carries its rows as a handle that only the engine opens, so planning nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lake.rows import RowSource
 from lake.sql import ast
 from lake.storage.catalog.statistics import ColumnStatistics, TableStatistics
 from lake.types import Type
+
+if TYPE_CHECKING:
+    from lake.sql.bound import Column
+    from lake.sql.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,13 @@ class Catalog(Protocol):
 
         42501  the caller may not read the node's disk
         58030  it cannot be read
+        """
+        ...
+
+    def ask(self, node: Plan, column: Column) -> Sequence[tuple[object, str]]:
+        """The values of a column of a plan that is run at once, each as it is in a Literal and as text.
+
+        For what a statement must know before it has a plan: the columns that PIVOT makes.
         """
         ...
 

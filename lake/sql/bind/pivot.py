@@ -26,13 +26,9 @@ COLUMNS_MAX: Final = 10_000
 def bind_pivot(source: ast.Pivot, inside: From, env: Env) -> From:
     """A column for each combination of values and each aggregate, a row for each group.
 
-    0A000  the values are not listed
+    Values that are not listed are those that the column has, in their order; they are found by a query run at once.
     """
-    for expr, values in source.on:
-        if not values:
-            raise FeatureNotSupported(
-                "PIVOT without IN (values) is not supported: list the values", position=env.position(expr)
-            )
+    source = replace(source, on=tuple([(expr, values or _values_of(expr, inside, env)) for expr, values in source.on]))
     used = {node.name.last.lower() for part in (*[expr for expr, _ in source.on], *[item.expr for item in source.using])
             for node in ast.walk(part) if isinstance(node, ast.Column)}  # fmt: skip
     groups: list[ast.SelectItem] = [ast.SelectItem(expr) for expr in source.group]
@@ -59,6 +55,22 @@ def bind_pivot(source: ast.Pivot, inside: From, env: Env) -> From:
     around = replace(env.scope, entries=())
     made = env.shared.bind_query(ast.Query(select), around, env.shared)
     return From(made.plan, tuple(Entry(name, column) for name, column in zip(made.names, made.columns, strict=True)))
+
+
+def _values_of(expr: ast.Expr, inside: From, env: Env) -> tuple[ast.SelectItem, ...]:
+    """The values of ``expr`` that are not NULL, each once, ascending."""
+    select = ast.Select(
+        (ast.SelectItem(expr, "value"),), (ReadySource(inside),), distinct=True, where=ast.IsNull(expr, negated=True)
+    )
+    query = ast.Query(select, order=(ast.SortItem(ast.Literal(1)),), limit=ast.Literal(COLUMNS_MAX + 1))
+    made = env.shared.bind_query(query, replace(env.scope, entries=()), env.shared)
+    if made.plan.outer_columns:
+        raise FeatureNotSupported("PIVOT of an outer query's columns needs IN (values)", position=env.position(expr))
+    (column,) = made.columns
+    found = env.shared.catalog.ask(made.plan, column)
+    return tuple(
+        ast.SelectItem(Ready(Literal(column.type, value), text), text) for value, text in found  # type: ignore[arg-type]
+    )
 
 
 def _test(expr: ast.Expr, value: ast.Expr) -> ast.Expr:
