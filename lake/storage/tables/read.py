@@ -26,6 +26,7 @@ from lake.storage.catalog.model import CREATED_AT, ROW_ID, SYSTEM_COLUMNS, UPDAT
 from lake.storage.objects.base import ObjectMissing, ObjectStore
 from lake.storage.tables.columns import from_stored
 from lake.storage.tables.hot import HotColumns
+from lake.storage.tables.pages import ROWS_MIN, decode_chunk
 from lake.types import Type
 
 MORSEL_ROWS: Final = 65_536
@@ -36,14 +37,39 @@ PLACE_BITS: Final = 40
 FOOTER_BYTES_MAX: Final = 128 << 20  # of footers kept, as they are serialised
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of a file: places by path, Arrow types by name, maximum definition levels by place."""
+
+    places: dict[str, int]
+    types: dict[str, pa.DataType]
+    levels: tuple[int, ...]
+
+
 class Footers:
     """Footers of files, parsed once and kept within FOOTER_BYTES_MAX."""
 
     def __init__(self, budget: int = FOOTER_BYTES_MAX) -> None:
         self._budget = budget
         self._kept: OrderedDict[str, pq.FileMetaData] = OrderedDict()
+        self._layouts: dict[str, Layout] = {}
         self._bytes = 0
         self._lock = threading.Lock()
+
+    def layout(self, path: str, footer: pq.FileMetaData) -> Layout:
+        """The columns of the file."""
+        found = self._layouts.get(path)
+        if found is None:
+            columns = [footer.schema.column(place) for place in range(footer.num_columns)]
+            found = Layout(
+                {column.path: place for place, column in enumerate(columns)},
+                {field.name: field.type for field in footer.schema.to_arrow_schema()},
+                tuple(column.max_definition_level for column in columns),
+            )
+            with self._lock:
+                if path in self._kept:
+                    self._layouts[path] = found
+        return found
 
     def get(self, path: str) -> pq.FileMetaData | None:
         """The footer, or None."""
@@ -61,7 +87,8 @@ class Footers:
             self._kept[path] = footer
             self._bytes += footer.serialized_size
             while self._bytes > self._budget and len(self._kept) > 1:
-                _, gone = self._kept.popitem(last=False)
+                name, gone = self._kept.popitem(last=False)
+                self._layouts.pop(name, None)
                 self._bytes -= gone.serialized_size
 
 
@@ -203,25 +230,47 @@ def system_column(file: DataFile, group: int, name: str) -> pa.Array:
 
 
 def _decode(reader: Reader, file: DataFile, group: int, columns: Sequence[Wanted]) -> list[pa.Array]:
-    coded = [column.stored for column in columns if column.stored in file.dictionaries]
-    opened = reader.open(file, coded)
-    rows = file.groups[group]
-    if group >= opened.metadata.num_row_groups or opened.metadata.row_group(group).num_rows != rows:
+    footer, rows = reader.footer(file), file.groups[group]
+    if group >= footer.num_row_groups or footer.row_group(group).num_rows != rows:
         raise DataCorrupted(f"{file.path} is not the file that the catalog names: row group {group} differs")
-    held = set(opened.schema_arrow.names)
-    names = [column.stored for column in columns if column.stored in held]
-    try:
-        table = opened.read_row_group(group, columns=names, use_threads=False) if names else None
-    except (pa.ArrowException, OSError) as error:
-        raise DataCorrupted(f"{file.path} cannot be read: {error}") from error
-    finally:
-        opened.close(force=True)
+    layout = reader.footers.layout(file.path, footer)
+    found: dict[str, pa.Array] = {}
+    if rows >= ROWS_MIN:
+        found = _decode_pages(reader, file, footer.row_group(group), columns, layout)
+    names = [column.stored for column in columns if column.stored in layout.types and column.stored not in found]
+    if names:
+        opened = reader.open(file, [name for name in names if name in file.dictionaries])
+        try:
+            table = opened.read_row_group(group, columns=names, use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            raise DataCorrupted(f"{file.path} cannot be read: {error}") from error
+        finally:
+            opened.close(force=True)
+        found.update((name, _one_array(table.column(name))) for name in names)
     return [
-        from_stored(_one_array(table.column(column.stored)), column.type)
-        if table is not None and column.stored in held
-        else pa.nulls(rows, column.type.physical)
+        from_stored(found[column.stored], column.type) if column.stored in found else pa.nulls(rows, column.type.physical)
         for column in columns
     ]
+
+
+def _decode_pages(
+    reader: Reader, file: DataFile, group: pq.RowGroupMetaData, columns: Sequence[Wanted], layout: Layout
+) -> dict[str, pa.Array]:
+    """Those of the columns that ``pages`` takes; nothing where the file cannot be read, which is told by who reads it next."""
+    found: dict[str, pa.Array] = {}
+    try:
+        source = reader.store.open_reader(file.path)
+        for column in columns:
+            place, type = layout.places.get(column.stored), layout.types.get(column.stored)
+            if place is None or type is None or (pa.types.is_string(type) and column.stored not in file.dictionaries):
+                continue
+            array = decode_chunk(source, group.column(place), layout.levels[place], type)
+            if array is not None:
+                found[column.stored] = array
+        source.close()
+    except (ObjectMissing, pa.ArrowException, OSError):
+        return {}
+    return found
 
 
 def _one_array(chunked: pa.ChunkedArray) -> pa.Array:

@@ -1,0 +1,101 @@
+"""Functions compiled by Numba when they are first called, or read from the cache folder.
+
+    @kernel
+    def add_ones(values, out):
+        for row in range(values.size):
+            out[row] = values[row] + 1
+
+``@kernel`` holds the only compile options. Until the first call numba is not even imported, which takes longer than a
+small query. ``exec.kernels`` tells what kernels have in common.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import zlib
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType
+from typing import Any, Final
+
+KERNELS: Final[dict[str, Kernel]] = {}
+REHEARSALS: Final[list[Callable[[], None]]] = []
+
+_COMPILING: Final = threading.RLock()
+
+
+class Kernel:
+    """A function that is compiled when first called; ``py_func`` is the plain one."""
+
+    __slots__ = ("_jitted", "py_func")
+
+    def __init__(self, py_func: FunctionType) -> None:
+        self.py_func = py_func
+        self._jitted: Callable[..., Any] | None = None
+
+    @property
+    def jitted(self) -> Callable[..., Any]:
+        """Numba's dispatcher; the kernels that this one calls are replaced by theirs."""
+        with _COMPILING:
+            if self._jitted is None:
+                self._jitted = _jit(self.py_func)
+            return self._jitted
+
+    def __call__(self, *arguments: Any) -> Any:
+        return (self._jitted or self.jitted)(*arguments)
+
+
+def kernel(function: Callable[..., Any]) -> Kernel:
+    """Registers a kernel."""
+    assert isinstance(function, FunctionType)
+    made = Kernel(function)
+    KERNELS[f"{function.__module__.rpartition('.')[2]}.{function.__name__}"] = made
+    return made
+
+
+def rehearsal(function: Callable[[], None]) -> Callable[[], None]:
+    """Registers a function that calls kernels with the types they are used with, over a few rows."""
+    REHEARSALS.append(function)
+    return function
+
+
+def _jit(function: FunctionType) -> Callable[..., Any]:
+    numba = import_module("numba")
+    if not numba.config.CACHE_DIR:
+        numba.config.CACHE_DIR = _cache_folder()
+    names = {
+        name: value.jitted if isinstance(value, Kernel) else value
+        for name, value in function.__globals__.items()
+        if name in function.__code__.co_names
+    }
+    bound = FunctionType(function.__code__, {**names, "__name__": function.__module__}, function.__name__)
+    bound.__module__ = function.__module__
+    bound.__qualname__ = function.__qualname__ + _stamp_of_callees(function)
+    jit = numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")
+    return jit(bound)  # type: ignore[no-any-return]
+
+
+def _stamp_of_callees(function: FunctionType) -> str:
+    """Part of a name in the cache that changes with the other files whose kernels are called: Numba looks at one file."""
+    files, rest = set(), [function]
+    while rest:
+        current = rest.pop()
+        files.add(current.__code__.co_filename)
+        called = (current.__globals__.get(name) for name in current.__code__.co_names)
+        rest += [callee.py_func for callee in called if isinstance(callee, Kernel) and callee.py_func is not current]
+    files.discard(function.__code__.co_filename)
+    stamps = [(file, Path(file).stat().st_mtime_ns) for file in sorted(files)]
+    return f"_{zlib.crc32(repr(stamps).encode()):08x}" if stamps else ""
+
+
+def _cache_folder() -> str:
+    """The user's folder for compiled kernels, or a temporary one where that cannot be written."""
+    try:
+        folder = Path.home() / ".cache" / "lake" / "kernels"
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return str(folder)
+    except (OSError, RuntimeError):
+        return tempfile.mkdtemp(prefix="lake-kernels-")
