@@ -53,6 +53,13 @@ class Prepared:
         return handler is not None and handler.role is not Role.READ
 
 
+    @property
+    def defines(self) -> bool:
+        """Whether it changes what exists, which no transaction takes back."""
+        handler = STATEMENTS.get(type(self.statement)) if self.statement is not None else None
+        return handler is not None and handler.audit == "ddl"
+
+
 @dataclass(frozen=True, slots=True)
 class Argument:
     """A parameter's value: a Python value, and the type it is cast to, if any."""

@@ -1,6 +1,6 @@
 """What the functions of pg_catalog look up: names by oid, oids by name, definitions, comments, rights.
 
-A statement's Settings carry a maker of PgNames, so that functions, which know no catalog, can ask. Spec: Doors, Postgres door.
+A statement's Settings carry a maker of PgNames, so that functions, which know no catalog, can ask.
 """
 
 from __future__ import annotations

@@ -15,7 +15,13 @@ from lake.db.result import Result
 from lake.db.settings import change_setting
 from lake.doors.postgres.portals import Portal, Running
 from lake.doors.postgres.session import BLOCK, IDLE, Client, Command
-from lake.errors import DuplicateCursor, FeatureNotSupported, InvalidPreparedStatement, NoActiveTransaction, SyntaxFailure
+from lake.errors import (
+    DuplicateCursor,
+    FeatureNotSupported,
+    InvalidPreparedStatement,
+    NoActiveTransaction,
+    SyntaxFailure,
+)
 from lake.exec.context import Cancellation
 from lake.types import TEXT
 
@@ -92,7 +98,9 @@ def _end(call: _Call) -> Reply:
     for portal in closing:
         if portal.running is not None:
             portal.running.close()
-    return Reply(call.client.end(words[0]))
+    tag = call.client.end(words[0])
+    stays = (("01000", "definitions of this transaction were committed at once and stay"),)
+    return Reply(tag, stays if call.client.defined and tag == "ROLLBACK" else ())
 
 
 def _savepoint(call: _Call) -> Reply:

@@ -16,18 +16,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from lake import log
 from lake.db.prepared import Prepared, describe
-from lake.db.session import Session
-from lake.db.settings import Setting, change_setting
 from lake.doors.postgres import copy_run
 from lake.doors.postgres.commands import ALL, Reply, fetched_portal, run_command
 from lake.doors.postgres.copy import parse_copy
-from lake.doors.postgres.frames import CANCEL_REQUEST, GSSENC_REQUEST, PROTOCOL, SSL_REQUEST, Startup
 from lake.doors.postgres.messages import encode
 from lake.doors.postgres.parameters import decode_parameter, type_of_oid
 from lake.doors.postgres.portals import Portal, Running
 from lake.doors.postgres.rows import fields_of
-from lake.doors.postgres.session import BLOCK, REPORTED, Client, Command, Statement, parse_one, parse_script
-from lake.doors.postgres.sign_in import sign_in
+from lake.doors.postgres.session import BLOCK, IDLE, Client, Command, Statement, parse_one, parse_script
+from lake.doors.postgres.startup import start, tell_settings
 from lake.doors.postgres.wire import Gone, Wire
 from lake.errors import (
     DuplicateCursor,
@@ -46,7 +43,6 @@ if TYPE_CHECKING:
     from lake.doors.postgres.server import PostgresDoor
 
 T = TypeVar("T")
-CLEARTEXT: Final = 3
 SIGN_IN_SECS: Final = 60.0  # as Postgres's authentication_timeout
 TIMED_OUT: Final = "canceling statement due to statement timeout"
 
@@ -71,7 +67,7 @@ class Connection:
         wire.on_gone = lambda: self.cancellation.stop(GONE)
         try:
             async with asyncio.timeout(SIGN_IN_SECS):
-                is_in = await self._start()
+                is_in = await start(self)
             if is_in:
                 await self._answer_messages()
         except (Gone, TimeoutError, ConnectionError):
@@ -106,8 +102,10 @@ class Connection:
         self.door.forget(self)
         portals = self.client.drop_portals(keep_held=False) if hasattr(self, "client") else []
         running = [portal.running for portal in portals if portal.running is not None]
-        if running:
-            self.node.background(lambda: [item.close() for item in running])
+        for item in running:
+            self.node.background(item.close)
+        if hasattr(self, "client"):
+            self.node.background(self.client.session.rollback)
 
     def stop_statement(self) -> None:
         """Stops what runs: a cancel request came with the right key."""
@@ -118,73 +116,6 @@ class Connection:
         if self._is_idle and hasattr(self, "wire"):
             self._send_error(NodeStopping("terminating connection due to administrator command"), fatal=True)
             self.wire.close()
-
-    # --- startup -----------------------------------------------------------------------------------------------------
-
-    async def _start(self) -> bool:
-        """Startup and sign-in; whether the client may go on."""
-        while True:
-            packet = await self.wire.startup()
-            if packet.code in (SSL_REQUEST, GSSENC_REQUEST):
-                self.wire.send(b"N")
-                await self.wire.flush()
-            elif packet.code == CANCEL_REQUEST:
-                self.door.cancel(packet.pid, packet.secret)
-                return False
-            else:
-                break
-        if packet.major != PROTOCOL:
-            raise FeatureNotSupported(f"unsupported frontend protocol {packet.major}.{packet.minor}: server supports 3.0")
-        self._negotiate(packet)
-        self.node.check_serving()
-        user = packet.parameters.get("user", "")
-        if "replication" in packet.parameters and packet.parameters["replication"].lower() not in ("false", "off", "no", "0"):
-            raise FeatureNotSupported("replication connections are not supported")
-        principal = await self._sign_in(user)
-        self.client = Client(Session(self.node.database, principal))
-        self._take_settings(packet.parameters)
-        self.wire.send(encode("Authentication", 0))
-        self._tell_settings()
-        for name, value in (("is_superuser", "on" if principal.superuser else "off"), ("session_authorization", user),
-                            ("default_transaction_read_only", "off"), ("in_hot_standby", "off")):  # fmt: skip
-            self.wire.send(encode("ParameterStatus", name, value))
-        self.wire.send(encode("BackendKeyData", self.pid, self.secret))
-        self.wire.send(encode("ReadyForQuery", self.client.status))
-        await self.wire.flush()
-        return True
-
-    def _negotiate(self, packet: Startup) -> None:
-        options = [name for name in packet.parameters if name.startswith("_pq_.")]
-        if packet.minor or options:
-            self.wire.send(encode("NegotiateProtocolVersion", PROTOCOL << 16, options))
-
-    async def _sign_in(self, user: str) -> Any:
-        if not self.node.tokens.are_set:
-            return self.node.sign_in(None)
-        self.wire.send(encode("Authentication", CLEARTEXT))
-        name, fields = await self.wire.message()
-        if name != "Password" or not fields["body"].endswith(b"\x00"):
-            raise ProtocolViolation("expected password response")
-        return sign_in(self.node, user, fields["body"][:-1].decode("utf-8", "replace"))
-
-    def _take_settings(self, parameters: dict[str, str]) -> None:
-        settings = self.client.session.settings
-        words = parameters.get("options", "").replace("\\ ", "\0").split()
-        given = {name: value for name, value in parameters.items() if name.lower() not in STARTUP_OWN and name[:1] != "_"}
-        pairs = [word.removeprefix("-c").removeprefix("--") for word in words]
-        given.update(tuple(pair.replace("\0", " ").split("=", 1)) for pair in pairs if "=" in pair)  # type: ignore[misc]
-        for name, value in given.items():
-            change_setting(settings, name, value.strip("'\""))
-        settings["lake.backend_pid"] = Setting(str(self.pid), str(self.pid))
-
-    def _tell_settings(self) -> None:
-        """Reports settings that drivers follow, where they differ from what was told before."""
-        settings, told = self.client.session.settings, self.client.told
-        for key, shown in REPORTED.items():
-            value = settings[key].value if key in settings else ""
-            if told.get(key) != value:
-                told[key] = value
-                self.wire.send(encode("ParameterStatus", shown, value))
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
@@ -231,7 +162,7 @@ class Connection:
         self.wire.send(encode("NoticeResponse", {"S": severity, "V": severity, "C": code, "M": text}))
 
     def _ready(self) -> None:
-        self._tell_settings()
+        tell_settings(self.wire, self.client)
         self.wire.send(encode("ReadyForQuery", self.client.status))
 
     async def work(self, run: Callable[[], T]) -> T:
@@ -294,6 +225,8 @@ class Connection:
                 self._send_notice(code, text, "WARNING")
             return reply
         assert isinstance(source, Prepared)
+        if client.status == BLOCK and source.defines and not client.writes:
+            return await self._define(portal, source)
         if client.status == BLOCK and source.writes:
             client.writes += 1
         running = await self.work(
@@ -301,6 +234,25 @@ class Connection:
         )
         for text in running.result.notices:
             self._send_notice("00000", text)
+        return Reply(running.tag, running=running)
+
+    async def _define(self, portal: Portal, source: Prepared) -> Reply:
+        """A definition in a block that has written nothing: it commits by itself, and the client is told.
+
+        Drivers open a block around every statement, so refusing would leave them without CREATE TABLE.
+        """
+        client = self.client
+
+        def run() -> Running:
+            client.session.rollback()
+            try:
+                return Running.start(source, client.session, portal.arguments, self.cancellation)
+            finally:
+                client.session.begin()
+
+        running = await self.work(run)
+        client.defined = True
+        self._send_notice("01000", f"{running.tag} is committed at once: a later ROLLBACK does not undo it", "WARNING")
         return Reply(running.tag, running=running)
 
     async def _send_rows(self, running: Running, formats: list[int], limit: int, is_move: bool) -> None:
@@ -509,7 +461,7 @@ class Connection:
     async def sync(self, fields: dict[str, Any]) -> None:
         """Sync: the end of a run of messages."""
         self._is_skipping = False
-        if self.client.status == "I":
+        if self.client.status == IDLE:
             for portal in self.client.drop_portals(keep_held=True):
                 if portal.running is not None and not portal.running.is_finished:
                     self.node.background(portal.running.close)
@@ -528,7 +480,6 @@ class Connection:
         raise FeatureNotSupported("the function call protocol is not supported: use SELECT")
 
 
-STARTUP_OWN: Final = ("user", "database", "options", "replication")
 HANDLERS: Final = {
     "Query": "query", "Parse": "parse", "Bind": "bind", "Describe": "describe", "Execute": "execute", "Close": "close",
     "Flush": "flush", "Sync": "sync", "CopyData": "ignore", "CopyDone": "ignore", "CopyFail": "ignore",

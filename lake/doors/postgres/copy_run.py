@@ -113,7 +113,9 @@ async def _receive(connection: Connection, copy: Copy, incoming: _Incoming) -> N
             connection.cancellation.check()
     rest = blocks.rest()
     if not incoming.is_ended:
-        await connection.node.call(lambda: [incoming.put(rest) if rest else None, incoming.put(None)])
+        if rest:
+            await connection.node.call(lambda: incoming.put(rest))
+        await connection.node.call(lambda: incoming.put(None))
 
 
 def _parts(source: str) -> tuple[str, ...]:

@@ -37,7 +37,6 @@ from lake.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
-    Decimal,
     List,
     Type,
     names_of,

@@ -74,8 +74,8 @@ class Client:
     """A signed-in client's state."""
 
     session: Session
-    status: str = IDLE
     writes: int = 0  # statements of the open block that wrote
+    defined: bool = False  # whether the open block made definitions, which stay
     savepoints: list[tuple[str, int]] = field(default_factory=list)  # with the writes before each
     statements: dict[str, Statement] = field(default_factory=dict)
     portals: dict[str, Portal] = field(default_factory=dict)
@@ -113,6 +113,12 @@ class Client:
             del self.portals[name]
         return list(gone.values())
 
+    @property
+    def status(self) -> str:
+        """The status byte of ReadyForQuery."""
+        open_ = self.session.transaction
+        return IDLE if open_ is None else FAILED if open_.failed else BLOCK
+
     # --- transactions ------------------------------------------------------------------------------------------------
 
     def check_may_run(self, source: Prepared | Command) -> None:
@@ -124,14 +130,14 @@ class Client:
 
     def fail(self) -> None:
         """A statement failed: a block around it has failed."""
-        if self.status == BLOCK:
-            self.status = FAILED
+        if self.session.transaction is not None:
+            self.session.transaction.failed = True
 
     def begin(self) -> bool:
         """Opens a block; False where one is open."""
-        if self.status != IDLE:
+        if not self.session.begin():
             return False
-        self.status, self.writes = BLOCK, 0
+        self.writes, self.defined = 0, False
         self.savepoints.clear()
         return True
 
@@ -142,15 +148,14 @@ class Client:
     def roll_back_to(self, name: str) -> None:
         """Goes back to a savepoint, which ends the block's failure.
 
-        0A000  it would have to undo what was written: each statement commits by itself
+        0A000  it would have to undo what was written
         """
         place = self._savepoint(name)
         if self.writes > self.savepoints[place][1]:
-            raise FeatureNotSupported(
-                "ROLLBACK TO SAVEPOINT after a write is not supported yet: every statement commits by itself"
-            )
+            raise FeatureNotSupported("ROLLBACK TO SAVEPOINT after a write is not supported")
         del self.savepoints[place + 1 :]
-        self.status = BLOCK
+        if self.session.transaction is not None:
+            self.session.transaction.failed = False
 
     def _savepoint(self, name: str) -> int:
         for place in range(len(self.savepoints) - 1, -1, -1):
@@ -159,19 +164,14 @@ class Client:
         raise InvalidSavepoint(f'savepoint "{name}" does not exist')
 
     def end(self, word: str) -> str:
-        """Ends the block; the tag that tells how.
+        """Ends the block; the tag that tells how: COMMIT of a failed one rolls back.
 
-        0A000  it would have to undo what was written: each statement commits by itself
+        40001  another commit changed a row that this transaction changes
         """
-        was, wrote = self.status, self.writes
-        self.status, self.writes = IDLE, 0
-        undoes = word in ("ROLLBACK", "ABORT") or was == FAILED
-        if undoes and wrote:
-            raise FeatureNotSupported(
-                "ROLLBACK after a write is not supported yet: every statement commits by itself",
-                hint="what the block wrote stays; the block is over",
-            )
-        return "ROLLBACK" if undoes else "COMMIT"
+        if word in ("ROLLBACK", "ABORT"):
+            self.session.rollback()
+            return "ROLLBACK"
+        return "COMMIT" if self.session.commit() else "ROLLBACK"
 
 
 def parse_script(text: str) -> list[tuple[Piece, Prepared | Command]]:

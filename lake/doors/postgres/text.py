@@ -125,7 +125,7 @@ def _intervals(column: pa.Array) -> pa.Array:
 def interval_text(months: int, days: int, nanoseconds: int) -> str:
     """An interval in the style ``postgres``: ``1 year 2 mons 3 days 04:05:06``."""
     years, months = int(months / 12), int(months - 12 * int(months / 12))
-    words = []
+    words: list[str] = []
     for count, unit in ((years, "year"), (months, "mon"), (days, "day")):
         if count:
             sign = "+" if words and words[-1].startswith("-") and count > 0 else ""
