@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.exec.cast_text import to_text
-from lake.exec.constants import list_array, physical_values
+from lake.exec.constants import list_array
 from lake.exec.functions.aggregates import Constants, Converted, physical
 from lake.exec.functions.arithmetic import same_type
 from lake.exec.kernels import views
 from lake.exec.kernels.extremes import PickedRows
 from lake.sql.registry import Accumulator, CallInfo, aggregate
-from lake.types import JSON, Boolean, Decimal, Float, Integer, Json, List, Null, Text, Type
+from lake.types import JSON, Boolean, Decimal, Float, Integer, Json, List, Map, Null, Struct, Text, Type
 
 GROUP: Final = "aggregates"
 
@@ -289,6 +289,7 @@ def json_values(values: pa.Array, type: Type) -> list[Any]:
         return values.to_pylist()  # type: ignore[no-any-return]
     if isinstance(type, Decimal):
         return [None if text is None else float(text) for text in to_text(values, type).to_pylist()]
-    if isinstance(type, List):
-        return [None if item is None else list(item) for item in physical_values(values, type)]
+    if isinstance(type, List | Struct | Map):
+        texts = to_text(values, type, for_json=True).to_pylist()
+        return [None if text is None else orjson.loads(text) for text in texts]
     return to_text(values, type).to_pylist()  # type: ignore[no-any-return]

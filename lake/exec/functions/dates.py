@@ -266,6 +266,36 @@ def date_diff_unit(unit: Value, a: Value, b: Value) -> pa.Array:
     return with_constants(run, pa.int64(), rows, unit)
 
 
+@scalar("date_sub(unit VARCHAR, a TIMESTAMP, b TIMESTAMP) -> BIGINT", group=GROUP, origin="duckdb",
+        aliases=("datesub",))  # fmt: skip
+def date_sub_unit(unit: Value, a: Value, b: Value) -> pa.Array:
+    """How many whole units lie between ``a`` and ``b``.
+
+    >>> date_sub('hour', TIMESTAMP '1992-09-30 23:59:59', TIMESTAMP '1992-10-01 01:58:00')
+    1
+    """
+    one, two = columns(a, b) if isinstance(a, pa.Array) or isinstance(b, pa.Array) else columns(unit, a, b)[1:]
+    rows = views.to_array(np.arange(len(one)), pa.int64(), all_valid(one, two))
+
+    def run(chosen: pa.Array, unit: str) -> pa.Array:
+        left, right = (views.values_of(column.take(chosen)).astype(np.int64) for column in (one, two))
+        low, high, sign = np.minimum(left, right), np.maximum(left, right), np.where(right < left, -1, 1)
+        name = FIELDS.get(unit.lower())
+        if name in _TRUNCATED_MONTHS:
+            (low_day, _), (high_day, length) = _day_and_length(low), _day_and_length(high)
+            clocks = low % MICROSECONDS_OF_DAY > high % MICROSECONDS_OF_DAY
+            early = (high_day < low_day) & (high_day < length) | (high_day == low_day) & clocks
+            months = _month_number(high) - _month_number(low)
+            counts = (months - (early & (months > 0))) // _TRUNCATED_MONTHS[name]
+        else:
+            truncated(left[:1], unit)
+            size = 7 * MICROSECONDS_OF_DAY if name == "week" else _TRUNCATED_MICROS.get(str(name), 1)
+            counts = (high - low) // size
+        return views.to_array(counts * sign, pa.int64(), views.valid_of(chosen))
+
+    return with_constants(run, pa.int64(), rows, unit)
+
+
 def _month_number(micros: Any) -> Any:
     return month_numbers(micros // MICROSECONDS_OF_DAY)
 

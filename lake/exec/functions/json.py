@@ -314,7 +314,8 @@ def _written(values: Sequence[Value], types: Sequence[Type], rows: int) -> list[
 
 
 @scalar(
-    "to_json(value ANY) -> JSON", group=GROUP, origin="duckdb", strict=False, takes_call=True, aliases=("json_quote",)
+    "to_json(value ANY) -> JSON", group=GROUP, origin="duckdb", strict=False, takes_call=True,
+    aliases=("json_quote", "row_to_json"),
 )
 def to_json(value: Value, *, call: CallInfo) -> pa.Array:
     """The value as JSON; NULL is null.

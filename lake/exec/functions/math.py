@@ -14,7 +14,7 @@ from lake.errors import InvalidParameter, NumericOutOfRange
 from lake.exec import decimals
 from lake.exec.decimals import Scaled, Value
 from lake.exec.functions.arithmetic import widest_integer
-from lake.exec.functions.columns import columns, float_function, map_rows, per_row
+from lake.exec.functions.columns import all_valid, columns, float_function, map_rows, per_row
 from lake.exec.kernels import views
 from lake.sql.registry import CallInfo, scalar
 from lake.types import Decimal, Float
@@ -128,6 +128,18 @@ def nextafter(a: Value, b: Value) -> pa.Array:
     1.0000000000000002
     """
     return float_function(np.nextafter, a, b)
+
+
+@scalar("nextafter(a REAL, b REAL) -> REAL", group=GROUP, origin="duckdb")
+def nextafter_real(a: Value, b: Value) -> pa.Array:
+    """The next REAL from ``a`` towards ``b``.
+
+    >>> nextafter(1::REAL, 2::REAL)
+    1.0000001
+    """
+    one, two = columns(a, b)
+    made = np.nextafter(views.values_of(one), views.values_of(two))
+    return views.to_array(made, pa.float32(), all_valid(one, two))
 
 
 @scalar("nanvl(number DOUBLE, instead DOUBLE) -> DOUBLE", group=GROUP)

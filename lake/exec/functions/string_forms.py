@@ -277,7 +277,7 @@ def format_(pattern: Value, *values: Value) -> pa.Array:
     return pa.array([None if row[0] is None else formatted(row[0], row[1:]) for row in rows], pa.string())
 
 
-_PLACE = re.compile(r"%(?:(\d+)\$)?([-+ 0#,]*)(\*|\d+)?(?:\.(\d+))?([a-zA-Z%])|\{\}")
+_PLACE = re.compile(r"%(?:(\d+)\$)?([-+ 0#,]*)(\*|\d+)?(?:\.(\d+))?([a-zA-Z%])|\{(?::([^{}]*))?\}")
 
 
 def formatted(pattern: str, values: tuple[str | None, ...]) -> str:
@@ -294,11 +294,11 @@ def formatted(pattern: str, values: tuple[str | None, ...]) -> str:
         return values[index]
 
     def fill(place: re.Match[str]) -> str:
-        position, flags, width, precision, kind = place.groups()
+        position, flags, width, precision, kind, shape = place.groups()
         if kind == "%":
             return "%"
         if kind is None:
-            return next_value(None) or ""
+            return _shaped(next_value(None), shape or "")
         size = next_value(None) if width == "*" else width
         written = _written(kind, next_value(position), flags or "", precision)
         return (
@@ -306,6 +306,24 @@ def formatted(pattern: str, values: tuple[str | None, ...]) -> str:
         )
 
     return _PLACE.sub(fill, pattern)
+
+
+def _shaped(value: str | None, shape: str) -> str:
+    """A value in a shape such as ``>6`` or ``05.2f``.
+
+    22023  a shape that cannot be read, or a value that is not of it
+    """
+    if value is None or not shape:
+        return value or ""
+    try:
+        if shape[-1] in "bdoxX":
+            return format(int(value), shape)
+        if shape[-1] in "eEfFgG%" or (shape[-1].isdigit() and "." in shape):
+            return format(float(value), shape)
+        is_number = shape[0] in "0+-" or shape[-1] == ","
+        return format(int(value) if is_number else value, shape)
+    except ValueError:
+        raise InvalidParameter(f'"{value}" cannot be formatted as "{{:{shape}}}"') from None
 
 
 def _fill(flags: str | None) -> str:
