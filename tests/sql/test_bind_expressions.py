@@ -9,7 +9,6 @@ import pytest
 
 from lake.errors import (
     DatatypeMismatch,
-    FeatureNotSupported,
     InvalidText,
     LakeError,
     NumericOutOfRange,

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from lake.arrow_names import parse_arrow_name
 from lake.errors import InsufficientPrivilege, InvalidParameter
 from lake.sql.catalog import Settings, Table, TableColumn, TableStatistics
 from lake.sql.registry import table_function
 from lake.storage.external.files import ExternalTable, expand, reader_of
 from lake.storage.external.parquet import open_parquet
 from lake.storage.external.text import NULL_SPELLINGS, CsvOptions, open_csv, open_json
-from lake.types import Type, parse_arrow_name
+from lake.types import Type
 
 LOCAL_FILES: Final = "a file on the node's disk is read only by the program that started the node"
 ROWS_GUESSED: Final = 100_000.0  # of a text file, which does not tell

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lake import exec as engine
+from lake.arrow_names import arrow_name
 from lake.db.result import Result
 from lake.db.session import Run
 from lake.db.statements import statement
@@ -10,7 +11,7 @@ from lake.errors import FeatureNotSupported
 from lake.roles import Role
 from lake.sql import ast, parser
 from lake.sql.explain import explain
-from lake.types import TEXT, Decimal, Float, Integer, Type, arrow_name
+from lake.types import TEXT, Decimal, Float, Integer, Type
 
 
 @statement(ast.QueryStatement, tag="SELECT", role=Role.READ, audit="read")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from lake.arrow_names import arrow_name
 from lake.db.system import SYSTEM_TABLES, system_table
 from lake.storage.catalog.model import PUBLIC, Table
-from lake.types import BIGINT, TEXT, Decimal, Integer, Type, arrow_name
+from lake.types import BIGINT, TEXT, Decimal, Integer, Type
 
 if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog

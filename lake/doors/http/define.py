@@ -7,10 +7,11 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
+from lake.arrow_names import parse_arrow_name
 from lake.doors.http.routes import caller_of, json_answer, node_of, route
 from lake.errors import FeatureNotSupported, ProtocolViolation
 from lake.roles import Role
-from lake.types import Type, parse_arrow_name
+from lake.types import Type
 
 LATER: Final = ("key", "merge", "publish", "cluster_by", "partition_by", "ttl", "order_by")
 

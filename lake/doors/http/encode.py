@@ -16,10 +16,11 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
+from lake.arrow_names import arrow_name
 from lake.db.result import Result
 from lake.db.values import json_values, text_values
 from lake.doors.http.lines import csv_field, csv_lines, json_lines
-from lake.types import Decimal, Float, Integer, Type, arrow_name
+from lake.types import Decimal, Float, Integer, Type
 
 FORMATS: Final = ("json", "typed", "table", "arrow", "csv", "tsv", "ndjson", "parquet", "xlsx")
 CONTENT_TYPES: Final = {

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake import __version__
+from lake.arrow_names import arrow_name, parse_arrow_name
 from lake.errors import InvalidParameter, UndefinedObject
 from lake.exec.cast import cast
 from lake.exec.constants import as_array
@@ -15,7 +16,17 @@ from lake.exec.decimals import Value
 from lake.exec.functions.columns import with_constants
 from lake.sql.catalog import Settings
 from lake.sql.registry import CallInfo, scalar
-from lake.types import BIGINT, INTERVAL, TIME, Date, Integer, Interval, Time, Timestamp, Type, arrow_name, parse_arrow_name
+from lake.types import (
+    BIGINT,
+    INTERVAL,
+    TIME,
+    Date,
+    Integer,
+    Interval,
+    Time,
+    Timestamp,
+    Type,
+)
 
 GROUP: Final = "session"
 MILLISECONDS_OF_DAY: Final = 86_400_000

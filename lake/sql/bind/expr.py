@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from lake.arrow_names import parse_arrow_name
 from lake.errors import (
     DatatypeMismatch,
     DuplicateColumn,
@@ -22,6 +23,7 @@ from lake.errors import (
 from lake.sql import ast, bound, literals
 from lake.sql.bind.aggregate import to_boolean
 from lake.sql.bind.coerce import COMPARISONS, cast, common_type, compared_type, is_numeric, merged_type, number_literal
+from lake.sql.bind.nested import field_of_column
 from lake.sql.bind.overload import call_function, call_operator
 from lake.sql.bind.scope import Env, binds, find_column, missing_column
 from lake.sql.bound import Compare, Expr, Literal, MakeList
@@ -37,14 +39,12 @@ from lake.types import (
     TEXT,
     Decimal,
     Interval,
-    Json,
     List,
     Map,
     Null,
     Struct,
     Text,
     Type,
-    parse_arrow_name,
     parse_type_name,
 )
 
@@ -139,19 +139,6 @@ def bind_list(expr: ast.ListLiteral, env: Env) -> Expr:
     return MakeList(List(of), items)
 
 
-@binds(ast.StructLiteral)
-def bind_struct(expr: ast.StructLiteral, env: Env) -> Expr:
-    """``{a: 1, b: 'x'}``: a call of named_struct."""
-    pairs = [part for name, value in expr.fields for part in (Literal(TEXT, name), env.bind(value))]
-    return call_function("named_struct", pairs, env, expr)
-
-
-@binds(ast.Row)
-def bind_row(expr: ast.Row, env: Env) -> Expr:
-    """``(1, 'a')`` as a value: a struct with fields c0, c1."""
-    return call_function("struct", [env.bind(item) for item in expr.items], env, expr)
-
-
 @binds(ast.Column)
 def bind_column(expr: ast.Column, env: Env) -> Expr:
     """What a name means: a lambda's parameter, a column, a select alias, an outer query's column, a keyword function."""
@@ -172,30 +159,10 @@ def bind_column(expr: ast.Column, env: Env) -> Expr:
     if single is not None and single in KEYWORD_FUNCTIONS and single in FUNCTIONS:
         return call_function(single, (), env, expr)
     if single is None:
-        found_field = _field_of_column(name, env, expr)
+        found_field = field_of_column(name, env, expr)
         if found_field is not None:
             return found_field
     raise missing_column(env.scope, name, position, (*env.aliases, *env.locals))
-
-
-def _field_of_column(name: ast.Name, env: Env, expr: ast.Column) -> Expr | None:
-    """``t.s.a`` where ``s`` is a struct: the longest front part that names a column, and fields of it."""
-    for count in range(len(name.parts) - 1, 0, -1):
-        front = ast.Name(name.parts[:count])
-        single = front.parts[0] if count == 1 else None
-        if single is not None and single in env.locals:
-            made: Expr | None = env.locals[single]
-        else:
-            made = find_column(env.scope, front, env.position(expr))
-        if made is not None and isinstance(made.type, Struct | Map):
-            return _fields_of(made, name.parts[count:], env, expr)
-    return None
-
-
-def _fields_of(operand: Expr, names: Sequence[str], env: Env, node: ast.Node) -> Expr:
-    for name in names:
-        operand = call_function("get_field", (operand, Literal(TEXT, name)), env, node)
-    return operand
 
 
 @binds(ast.Star)
@@ -446,27 +413,7 @@ def bind_at_time_zone(expr: ast.AtTimeZone, env: Env) -> Expr:
     return call_function("at_time_zone", (env.bind(expr.operand), env.bind(expr.zone)), env, expr)
 
 
-@binds(ast.Subscript)
-def bind_subscript(expr: ast.Subscript, env: Env) -> Expr:
-    """``x[i]``: an element of a list, a member of JSON."""
-    operand, index = env.bind(expr.operand), env.bind(expr.index)
-    if isinstance(operand.type, Json):
-        return call_operator("->", operand, index, env, expr)
-    if isinstance(operand.type, Struct | Map):
-        return call_function("get_field", (operand, index), env, expr)
-    return call_function("array_element", (operand, index), env, expr)
-
-
-@binds(ast.Slice)
-def bind_slice(expr: ast.Slice, env: Env) -> Expr:
-    """``x[a:b]``; a bound left out is the list's first or last element."""
-    low = Literal(BIGINT, 1) if expr.low is None else env.bind(expr.low)
-    high = Literal(BIGINT, -1) if expr.high is None else env.bind(expr.high)
-    return call_function("array_slice", (env.bind(expr.operand), low, high), env, expr)
-
-
 # --- rows ------------------------------------------------------------------------------------------------------------
-
 
 
 def _row_pairs(left: ast.Row, right: ast.Row, env: Env) -> list[tuple[Expr, Expr]]:

@@ -106,17 +106,12 @@ def expand_structs(items: Sequence[ast.SelectItem], env: Env) -> Sequence[ast.Se
     trial = replace(env, clause="SELECT", aggregates=Aggregates(), windows=Windows(), unnests=Unnests())
     made: list[ast.SelectItem] = []
     for item in items:
-        call = item.expr
-        fields: tuple[str, ...] = ()
-        if _is_unnest(call):
-            assert isinstance(call, ast.Call)
-            type = trial.bind(call.arguments[0].value).type
-            fields = tuple(name for name, _ in type.fields) if isinstance(type, Struct) else ()
-        if not fields:
+        value = item.expr.arguments[0].value if _is_unnest(item.expr) else None  # type: ignore[attr-defined]
+        type = None if value is None else trial.bind(value).type
+        if not isinstance(type, Struct):
             made.append(item)
             continue
-        for name in fields:
-            made.append(ast.SelectItem(ast.Subscript(call.arguments[0].value, ast.Literal(name)), name))
+        made += [ast.SelectItem(ast.Subscript(value, ast.Literal(name)), name) for name, _ in type.fields]
     return made
 
 

@@ -14,7 +14,18 @@ from lake.sql.bind.arguments import bind_arguments, ordered_arguments
 from lake.sql.bind.coerce import cast, is_numeric
 from lake.sql.bind.overload import choose
 from lake.sql.bind.scope import Env
-from lake.sql.bound import Column, Expr, Frame, FrameBound, Literal, Rule, SortKey, WindowCall, columns_of, map_expressions
+from lake.sql.bound import (
+    Column,
+    Expr,
+    Frame,
+    FrameBound,
+    Literal,
+    Rule,
+    SortKey,
+    WindowCall,
+    columns_of,
+    map_expressions,
+)
 from lake.sql.registry import FUNCTIONS, Aggregate, Window
 from lake.types import BIGINT, INTERVAL, Date, Time, Timestamp, Type
 
