@@ -34,6 +34,7 @@ from lake.exec.functions import (
     series,
     session,
     similarity,
+    spark_hashes,
     spark_lists,
     spark_numbers,
     spark_parts,
@@ -47,6 +48,7 @@ from lake.exec.functions import (
     vectors,
     weighing,
     windows,
+    xml,
 )
 
 __all__ = [
@@ -77,6 +79,7 @@ __all__ = [
     "series",
     "session",
     "similarity",
+    "spark_hashes",
     "spark_lists",
     "spark_numbers",
     "spark_parts",
@@ -90,4 +93,5 @@ __all__ = [
     "vectors",
     "weighing",
     "windows",
+    "xml",
 ]

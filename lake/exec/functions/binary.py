@@ -13,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import xxhash
 
 from lake.errors import InvalidParameter, InvalidText
 from lake.exec.decimals import Value
@@ -275,22 +274,6 @@ def crc32(value: pa.Array) -> pa.Array:
     1557323817
     """
     return map_distinct(lambda item: zlib.crc32(_bytes_of(item)), pa.int64(), value)
-
-
-@scalar("xxhash64(value VARCHAR) -> BIGINT", group=GROUP, origin="spark")
-@scalar("xxhash64(value BYTEA) -> BIGINT", group=GROUP, origin="spark")
-def xxhash64(value: pa.Array) -> pa.Array:
-    """The 64-bit xxHash with seed 42.
-
-    >>> xxhash64('Spark')
-    -4294468057691064905
-    """
-
-    def hashed(item: Any) -> int:
-        number = xxhash.xxh64_intdigest(_bytes_of(item), 42)
-        return number - (1 << 64) if number >> 63 else number
-
-    return map_distinct(hashed, pa.int64(), value)
 
 
 # --- UUIDs -----------------------------------------------------------------------------------------------------------
