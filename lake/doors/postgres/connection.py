@@ -189,9 +189,14 @@ class Connection:
         script = parse_script(fields["text"])
         if not script:
             self.wire.send(encode("EmptyQueryResponse"))
-        for _, source in script:
+        for piece, source in script:
             self.client.check_may_run(source)
-            await self._run_whole(Portal(source, (), ()))
+            try:
+                await self._run_whole(Portal(source, (), ()))
+            except LakeError as error:
+                if error.position is not None and piece.start:
+                    error.position += piece.start
+                raise
         self._in_query = False
         self._ready()
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lake.errors import CardinalityViolation
-from lake.exec.context import Context
+from lake.exec.context import Cancellation, Context
 from lake.exec.evaluate import Selector
 from lake.exec.memory import Account
 from lake.exec.operators.base import Stream
@@ -51,6 +51,7 @@ class LoopJoin(Stream):
     mark: Column | None = None
     mark_nulls: bool = False
     _rows: BuildRows = field(init=False, repr=False)
+    _cancellation: Cancellation = field(init=False, repr=False)
     _pairing: Pairing = field(init=False, repr=False)
     _account: Account = field(init=False, repr=False)
     _nulls: NullPairs | None = field(default=None, init=False, repr=False)
@@ -63,6 +64,7 @@ class LoopJoin(Stream):
 
     def open(self, context: Context) -> None:
         used = columns_of(self.conditions)
+        self._cancellation = context.cancellation
         self._pairing = Pairing(
             self.kind, self.probe, self.build, self.mark, Selector(self.conditions, context) if self.conditions else None,
             tuple(column for column in self.through if column.id in used),
@@ -92,7 +94,13 @@ class LoopJoin(Stream):
     def _pairs(self, batch: pa.RecordBatch) -> Iterator[Pairs]:
         if self.kind is JoinKind.SINGLE and not self.conditions and self._rows.rows > 1:
             raise CardinalityViolation("more than one row returned by a subquery used as an expression")
-        return cross_pairs(np.arange(batch.num_rows), np.arange(self._rows.rows))
+        return self._watched(cross_pairs(np.arange(batch.num_rows), np.arange(self._rows.rows)))
+
+    def _watched(self, pairs: Iterator[Pairs]) -> Iterator[Pairs]:
+        """The pairs, until the query is stopped: one batch of the probe side can make very many."""
+        for pair in pairs:
+            self._cancellation.check()
+            yield pair
 
     def _beside_one(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The product with one build row: a scalar subquery's value beside every row."""
