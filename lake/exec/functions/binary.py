@@ -8,7 +8,7 @@ import hashlib
 import uuid
 import zlib
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa

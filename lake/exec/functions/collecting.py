@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.exec.cast_text import to_text
-from lake.exec.constants import list_array
+from lake.exec.constants import list_array, list_parts, map_entries
 from lake.exec.functions.aggregates import Constants, Converted, physical
 from lake.exec.functions.arithmetic import same_type
 from lake.exec.kernels import views
@@ -289,7 +289,23 @@ def json_values(values: pa.Array, type: Type) -> list[Any]:
         return values.to_pylist()  # type: ignore[no-any-return]
     if isinstance(type, Decimal):
         return [None if text is None else float(text) for text in to_text(values, type).to_pylist()]
-    if isinstance(type, List | Struct | Map):
-        texts = to_text(values, type, for_json=True).to_pylist()
-        return [None if text is None else orjson.loads(text) for text in texts]
+    if isinstance(type, List):
+        offsets, items, _ = list_parts(values)
+        parts, bounds = json_values(items, type.of), offsets.tolist()
+        return [
+            parts[start:end] if there else None
+            for start, end, there in zip(bounds, bounds[1:], values.is_valid().to_pylist())
+        ]
+    if isinstance(type, Map):
+        pairs = List(Struct((("key", type.key), ("value", type.value))))
+        entries = json_values(map_entries(values), pairs)
+        return [None if row is None else {str(item["key"]): item["value"] for item in row} for row in entries]
+    if isinstance(type, Struct):
+        columns = [json_values(part, of) for part, (_, of) in zip(values.flatten(), type.fields, strict=True)]
+        rows = zip(*columns, strict=True) if columns else (() for _ in range(len(values)))
+        fields = [name for name, _ in type.fields]
+        return [
+            dict(zip(fields, row, strict=True)) if there else None
+            for row, there in zip(rows, values.is_valid().to_pylist())
+        ]
     return to_text(values, type).to_pylist()  # type: ignore[no-any-return]
