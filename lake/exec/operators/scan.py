@@ -107,7 +107,7 @@ class Scan(Source):
     def _run(self, part: Part) -> Iterable[pa.RecordBatch]:
         if not self.names and part.rows is not None:
             for start in range(0, part.rows, MORSEL_ROWS):
-                yield bare_batch(min(MORSEL_ROWS, part.rows - start))
+                yield self._keep(bare_batch(min(MORSEL_ROWS, part.rows - start)))
             return
         fields = [column_name(column) for column in self.read]
         for stored in part.read():
