@@ -213,7 +213,8 @@ class Selects(Expressions):
         columns = [Column(f"{alias}.id", "int"), Column(f"{alias}.v", family, False)]
         if self.draw.chance(50):
             value = self.aggregate(family, scope)
-            text = f"SELECT {self.typed('int', scope)} AS id, {value} AS v FROM {table.name} {inner}{where} GROUP BY 1"
+            key = self.draw.pick(scope.of("int", small=True))
+            text = f"SELECT {key} AS id, {value} AS v FROM {table.name} {inner}{where} GROUP BY 1"
         else:
             value = self.window(family, scope)
             text = f"SELECT {inner}.id, {value} AS v FROM {table.name} {inner}{where}"

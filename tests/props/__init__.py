@@ -1,0 +1,1 @@
+"""Properties of whole queries, over random tables."""
