@@ -338,9 +338,10 @@ _BY_TYPE: Final = {row.type: row for row in TYPES}
 
 _UNSIGNED: Final[dict[str, Type]] = {
     "tinyint unsigned": SMALLINT, "smallint unsigned": INT, "int unsigned": BIGINT, "integer unsigned": BIGINT,
-    "bigint unsigned": Decimal(20, 0), "uint8": SMALLINT, "uint16": INT, "uint32": BIGINT, "uint64": Decimal(20, 0),
+    "bigint unsigned": Decimal(20, 0), "utinyint": SMALLINT, "usmallint": INT, "uinteger": BIGINT, "ubigint": Decimal(20, 0),
+    "hugeint": Decimal(38, 0), "uhugeint": Decimal(38, 0), "uint8": SMALLINT, "uint16": INT, "uint32": BIGINT, "uint64": Decimal(20, 0),
 }  # fmt: skip
-"""Unsigned integers are kept in the next wider type."""
+"""Unsigned and huge integers are kept in the next wider type."""
 
 
 def parse_type_name(name: str, arguments: tuple[int, ...] = ()) -> Type:

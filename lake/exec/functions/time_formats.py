@@ -57,7 +57,7 @@ def _writers(pattern: str) -> tuple[str | Writer, ...]:
     return _chrono_writers(pattern) if "%" in pattern else _postgres_writers(pattern)
 
 
-_CHRONO: Final = re.compile(r"%([-_0]?)(\.\d?f|\d?f|:{0,3}z|[A-Za-z+%])")
+_CHRONO: Final = re.compile(r"%([-_0]?)(\.\d?f|\d?f|#z|:{0,3}z|[A-Za-z+%])")
 
 
 def _chrono_writers(pattern: str) -> tuple[str | Writer, ...]:
@@ -215,7 +215,8 @@ _CHRONO_FIELDS: Final = {
     "l": ("hour12", r"\s*\d{1,2}"), "M": ("minute", _NUMBER2), "S": ("second", _NUMBER2), "p": ("half", "[AaPp][Mm]"),
     "P": ("half", "[AaPp][Mm]"), "f": ("nanos", r"\d+"), ".f": ("fraction", r"(?:\.\d+)?"), ".3f": ("fraction", r"\.\d{3}"),
     ".6f": ("fraction", r"\.\d{6}"), ".9f": ("fraction", r"\.\d{9}"), "3f": ("digits", r"\d{3}"), "6f": ("digits", r"\d{6}"),
-    "9f": ("digits", r"\d{9}"), "z": ("zone", r"[+-]\d{2}:?\d{2}|Z"), ":z": ("zone", r"[+-]\d{2}:?\d{2}|Z"),
+    "9f": ("digits", r"\d{9}"), "z": ("zone", r"[+-]\d{2}:?\d{2}|Z"),
+    "#z": ("zone", r"[+-]\d{2}(?::?\d{2})?|Z"), ":z": ("zone", r"[+-]\d{2}:?\d{2}|Z"),
     "Z": ("", r"[A-Za-z]+"), "j": ("yearday", r"\d{1,3}"), "s": ("epoch", r"-?\d+"), "t": ("", r"\s"), "n": ("", r"\s"),
     "%": ("", "%"), "w": ("", r"\d"), "u": ("", r"\d"),
 }  # fmt: skip

@@ -310,6 +310,16 @@ def to_time(text: Value, *formats: Value) -> pa.Array:
     return views.to_array(views.values_of(micros) % MICROSECONDS_OF_DAY, TIME.arrow, views.valid_of(micros))
 
 
+@scalar("to_time(moment TIMESTAMP) -> TIME", group=GROUP)
+def moment_to_time(moment: pa.Array) -> pa.Array:
+    """The time of day of a moment.
+
+    >>> to_time(TIMESTAMP '2024-01-15 14:30:45')
+    14:30:45
+    """
+    return views.to_array(views.values_of(moment) % MICROSECONDS_OF_DAY, TIME.arrow, views.valid_of(moment))
+
+
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
 

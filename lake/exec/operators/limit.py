@@ -61,10 +61,10 @@ class Limit(Source):
             rows.close()
 
     def _percent(self, context: Context) -> Any:
-        """A percentage of all rows, rounded up; they must be counted before the first is answered."""
+        """A percentage of all rows, rounded down as DuckDB does; they must be counted before the first is answered."""
         batches = list(answer_flow(self.flow, context))
         assert self._count is not None
-        share = math.ceil(sum(batch.num_rows for batch in batches) * self._count / 100.0)
+        share = math.floor(sum(batch.num_rows for batch in batches) * self._count / 100.0)
         return self._take((batch for batch in batches), share, context)
 
     def _take(self, batches: Any, count: int, context: Context) -> Iterator[pa.RecordBatch]:

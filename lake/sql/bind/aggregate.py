@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from lake.errors import DatatypeMismatch, GroupingFailure, UndefinedFunction, WrongObjectType
+from lake.errors import DatatypeMismatch, GroupingFailure, InvalidColumnReference, UndefinedFunction, WrongObjectType
 from lake.sql import ast, bound, plan
 from lake.sql.bind.arguments import bind_arguments, ordered_arguments
 from lake.sql.bind.coerce import cast
@@ -95,6 +95,9 @@ def bind_parts(
     arguments = bind_arguments(values, name, overloads, env)
     if call.within_group and name in ORDERED_SETS:
         arguments = (*[key.expr for key in order], *arguments)
+    if call.distinct and any(key.expr not in arguments for key in order) and not call.within_group:
+        words = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list"
+        raise InvalidColumnReference(words, position=env.position(call))
     if call.distinct and not arguments:
         raise UndefinedFunction(f"DISTINCT needs an argument of {name}", position=env.position(call))
     choice = choose(name, overloads, arguments, env, env.position(call))

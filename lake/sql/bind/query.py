@@ -28,7 +28,7 @@ from lake.sql.bind.coerce import cast, is_nullable, merged_type
 from lake.sql.bind.expr import unify
 from lake.sql.bind.scope import Bound, Cte, Entry, Env, Scope, Shared
 from lake.sql.bind.select import bind_select
-from lake.sql.bound import Column, Expr, Literal, SortKey
+from lake.sql.bound import Column, Expr, Literal, ScalarSubquery, SortKey, columns_of, walk
 from lake.types import BIGINT, DOUBLE, NULL, Integer, Null, Type
 
 SET_KINDS = {
@@ -132,9 +132,20 @@ def _row_count(expr: ast.Expr, clause: str, scope: Scope, shared: Shared, is_per
             f"argument of {clause} must be type bigint, not type {made.type.sql.lower()}", position=env.position(expr)
         )
     made = cast(made, DOUBLE if is_percent else BIGINT)
+    if any(isinstance(part, ScalarSubquery) for part in walk(made)) and not columns_of(made):
+        made = _asked(made, shared)
+        if made.value is None:
+            return None
     if isinstance(made, Literal) and isinstance(made.value, int | float) and made.value < 0:
         raise InvalidParameter(f"{clause} must not be negative", position=env.position(expr))
     return made
+
+
+def _asked(expr: Expr, shared: Shared) -> Literal:
+    """The value of an expression over no columns, found by a query that is run at once."""
+    column = shared.column("count", expr.type)
+    ((value, _),) = shared.catalog.ask(plan.Project((column,), (expr,), plan.Values(((),), ())), column)
+    return Literal(expr.type, value)  # type: ignore[arg-type]
 
 
 # --- WITH ------------------------------------------------------------------------------------------------------------

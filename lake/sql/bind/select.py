@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from lake.errors import AmbiguousColumn, InvalidColumnReference
+from lake.errors import AmbiguousColumn, InvalidColumnReference, WindowingFailure
 from lake.sql import ast, bound, plan
 from lake.sql.bind import names
 from lake.sql.bind.aggregate import Aggregates, Regroup, sort_key, to_boolean
@@ -65,6 +65,8 @@ def bind_select(
     if select.group:
         grouping = bind_grouping_elements(select.group, items, replace(env, clause="GROUP BY", unnests=unnests))
     aggregates = Aggregates(groups=grouping.exprs, has_sets=grouping.sets is not None)
+    if len(dict(select.windows)) < len(select.windows):
+        raise WindowingFailure("a window is defined twice", position=env.position(select))
     parts = Parts(items, aggregates, Windows(dict(select.windows)), unnests)
     _bind_parts(parts, select, query, grouping, env)
     if select.group_all:
