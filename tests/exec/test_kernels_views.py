@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lake import compiled
 from lake.exec import kernels
 from lake.exec.kernels import views
 from tests.exec.test_kernels_groups import VALUES
@@ -101,7 +102,7 @@ def test_warming_calls_every_kernel_module() -> None:
 def test_cache_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     """Without a home to write to, compiled kernels go to a temporary folder."""
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(kernels.Path, "home", lambda: tmp_path / "file")
-    assert "lake-kernels-" in kernels._cache_folder()
-    monkeypatch.setattr(kernels.Path, "home", lambda: tmp_path)
-    assert kernels._cache_folder() == str(tmp_path / ".cache" / "lake" / "kernels")
+    monkeypatch.setattr(compiled.Path, "home", lambda: tmp_path / "file")
+    assert "lake-kernels-" in compiled._cache_folder()
+    monkeypatch.setattr(compiled.Path, "home", lambda: tmp_path)
+    assert compiled._cache_folder() == str(tmp_path / ".cache" / "lake" / "kernels")
