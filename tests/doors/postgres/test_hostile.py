@@ -38,7 +38,8 @@ def _mutated(random_: random.Random) -> bytes:
             case 2:
                 made[place:place] = random_.randbytes(random_.randint(1, 6))
             case _:
-                made[place : place + 4] = struct.pack("!i", random_.choice([-1, 0, 3, 4, 1 << 16, 0x7FFFFFFF, -(1 << 31)]))
+                number = random_.choice([-1, 0, 3, 4, 1 << 16, 0x7FFFFFFF, -(1 << 31)])
+                made[place : place + 4] = struct.pack("!i", number)
         if not made:
             return b"\x00"
     return bytes(made)
@@ -69,7 +70,8 @@ def test_mutated_messages_never_kill_the_node(pg: PgNode) -> None:
 
 @pytest.mark.parametrize(
     "packet",
-    [b"GET / HTTP/1.1\r\n\r\n", struct.pack("!ii", 8, 0), struct.pack("!ii", 4, 3 << 16), struct.pack("!ii", 9, 3 << 16) + b"x",
+    [b"GET / HTTP/1.1\r\n\r\n", struct.pack("!ii", 8, 0), struct.pack("!ii", 4, 3 << 16),
+     struct.pack("!ii", 9, 3 << 16) + b"x",
      struct.pack("!ii", 8, 2 << 16), struct.pack("!iiii", 16, 80_877_102, 1, 2), struct.pack("!ii", 0x7FFFFFFF, 3 << 16)],
 )  # fmt: skip
 def test_what_is_no_startup_ends_the_connection(pg: PgNode, packet: bytes) -> None:

@@ -72,8 +72,9 @@ def test_commands(pg: PgNode, command: str, expected: str) -> None:
 def test_copy_and_timing(pg: PgNode, tmp_path: Path) -> None:
     r"""\copy from and to a file of the client."""
     (tmp_path / "in.csv").write_text("id,name,price\n7,seven,7.25\n8,,\n")
-    shown = psql(pg, r"\copy shop from 'in.csv' csv header", r"\copy (select * from shop where id > 6 order by id) to 'out.csv' csv",
-                 folder=tmp_path)  # fmt: skip
+    take = r"\copy shop from 'in.csv' csv header"
+    give = r"\copy (select * from shop where id > 6 order by id) to 'out.csv' csv"
+    shown = psql(pg, take, give, folder=tmp_path)
     assert shown == "COPY 2\nCOPY 2\n"
     assert (tmp_path / "out.csv").read_text() == "7,seven,7.25\n8,,\n"
 

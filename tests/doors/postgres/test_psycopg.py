@@ -16,15 +16,18 @@ import pytest
 from tests.doors.postgres.conftest import PgNode
 
 VALUES: list[Any] = [
-    True, 5, -(2**40), 1.5, float("inf"), Decimal("1.25"), Decimal("-12345678901234567890.5"), Decimal("0.00001"), "é\n\t", "",
+    True, 5, -(2**40), 1.5, float("inf"), Decimal("1.25"), Decimal("-12345678901234567890.5"), Decimal("0.00001"), "é\n\t",
+    "",
     b"\x00A\\", dt.date(1969, 7, 20), dt.time(1, 2, 3, 4), dt.datetime(2024, 2, 29, 12, 30, 0, 500),
     dt.datetime(1999, 12, 31, 23, 59, 59, tzinfo=dt.UTC), dt.timedelta(days=1, seconds=5), [1, 2, 3], [], None,
 ]  # fmt: skip
 
 TYPED = (
-    "SELECT 1.5::decimal(10,2), 2::smallint, 3::tinyint, 4::int, true, DATE '2024-01-01', TIMESTAMP '2024-01-01 10:00:00.25', "
+    "SELECT 1.5::decimal(10,2), 2::smallint, 3::tinyint, 4::int, true, DATE '2024-01-01', "
+    "TIMESTAMP '2024-01-01 10:00:00.25', "
     "[1,NULL,3], ['a b',NULL,'q\"'], X'41', INTERVAL '1 day 02:00:00', 1::real, 'x', NULL, TIME '10:00:00'"
 )
+ENDLESS = "SELECT count(*) FROM generate_series(1, 1000000) a(x), generate_series(1, 1000000) b(y) WHERE x * y % 7 = 3"
 TYPED_ROW = (
     Decimal("1.50"), 2, 3, 4, True, dt.date(2024, 1, 1), dt.datetime(2024, 1, 1, 10, 0, 0, 250_000), [1, None, 3],
     ["a b", None, 'q"'], b"A", dt.timedelta(days=1, hours=2), 1.0, "x", None, dt.time(10),
@@ -198,7 +201,7 @@ def test_cancel_stops_the_statement(db: psycopg.Connection[Any]) -> None:
     timer.start()
     started = time.monotonic()
     with pytest.raises(psycopg.errors.QueryCanceled):
-        db.execute("SELECT count(*) FROM generate_series(1, 1000000) a(x), generate_series(1, 1000000) b(y) WHERE x * y % 7 = 3")
+        db.execute(ENDLESS)
     assert time.monotonic() - started < 10
     timer.join()
     assert db.execute("SELECT 1").fetchone() == (1,)
@@ -208,7 +211,7 @@ def test_statement_timeout(db: psycopg.Connection[Any]) -> None:
     """SET statement_timeout bounds a statement."""
     db.execute("SET statement_timeout = '200ms'")
     with pytest.raises(psycopg.errors.QueryCanceled):
-        db.execute("SELECT count(*) FROM generate_series(1, 1000000) a(x), generate_series(1, 1000000) b(y) WHERE x * y % 7 = 3")
+        db.execute(ENDLESS)
     db.execute("RESET statement_timeout")
 
 
@@ -229,9 +232,12 @@ def test_settings(db: psycopg.Connection[Any]) -> None:
 
 def test_a_slow_reader_holds_only_itself(pg: PgNode, db: psycopg.Connection[Any]) -> None:
     """A million rows nobody reads leave the node free for others."""
-    with psycopg.connect(pg.dsn(), autocommit=True) as slow:
+    slow = psycopg.connect(pg.dsn(), autocommit=True)
+    try:
         slow.pgconn.send_query(b"SELECT x, 'some text to fill the buffers' FROM generate_series(1, 3000000) g(x)")
         time.sleep(0.3)
         started = time.monotonic()
         assert db.execute("SELECT 1").fetchone() == (1,)
         assert time.monotonic() - started < 2.0
+    finally:
+        slow.pgconn.finish()
