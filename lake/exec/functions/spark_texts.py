@@ -97,33 +97,26 @@ def space(count: pa.Array) -> pa.Array:
     return pc.binary_repeat(pa.repeat(pa.scalar(" "), len(count)), pc.max_element_wise(count, 0, skip_nulls=False))
 
 
-@scalar("mask(text VARCHAR) -> VARCHAR", group=GROUP, origin="spark")
-@scalar("mask(text VARCHAR, upper VARCHAR, lower VARCHAR DEFAULT 'x', digit VARCHAR DEFAULT 'n') -> VARCHAR", group=GROUP,
-        origin="spark")  # fmt: skip
+@scalar("mask(text VARCHAR, upper VARCHAR DEFAULT 'X', lower VARCHAR DEFAULT 'x', digit VARCHAR DEFAULT 'n') -> VARCHAR",
+        group=GROUP, origin="spark")  # fmt: skip
 @scalar("mask(text VARCHAR, upper VARCHAR, lower VARCHAR, digit VARCHAR, other VARCHAR) -> VARCHAR", group=GROUP,
-        origin="spark", strict=False)  # fmt: skip
-def mask(text: Value, *by: Value) -> pa.Array:
-    """Capital letters, small letters and digits each replaced by a letter that tells nothing.
+        origin="spark")  # fmt: skip
+def mask(text: Value, upper: Value, lower: Value, digit: Value, other: Value | None = None) -> pa.Array:
+    """Capital letters, small letters and digits each replaced by a letter that tells nothing, and other ones where so told.
 
     >>> mask('abcd-EFGH-8765')
     xxxx-XXXX-nnnn
     """
-    (column,) = columns(text) if isinstance(text, pa.Array) else [as_array(text, max(map(_rows, by), default=1))]
-    given = [value.as_py() if isinstance(value, pa.Scalar) else value[0].as_py() for value in by]
-    upper, lower, digit, other = (*given, *("X", "x", "n", None)[len(given) :])
 
-    def masked(item: str) -> str:
+    def masked(item: str, upper: str, lower: str, digit: str, other: str | None = None) -> str:
         made = []
         for char in item:
             kind = upper if char.isupper() else lower if char.islower() else digit if char.isdigit() else other
             made.append(char if kind is None else kind)
         return "".join(made)
 
-    return map_distinct(masked, pa.string(), column)
-
-
-def _rows(value: Value) -> int:
-    return len(value) if isinstance(value, pa.Array) else 1
+    given = (upper, lower, digit) if other is None else (upper, lower, digit, other)
+    return with_constants(over_texts(masked, pa.string()), pa.string(), text, *given)
 
 
 @scalar("quote(text VARCHAR) -> VARCHAR", group=GROUP, origin="spark")
@@ -172,8 +165,9 @@ def spark_split(text: Value, pattern: Value, most: Value | None = None) -> pa.Ar
         def split(item: str) -> list[str]:
             if most == 1:
                 return [item]
-            parts = found.split(item, maxsplit=times)[:: found.groups + 1]
-            return parts[1:] if pattern == "" and len(parts) > 1 else parts
+            if pattern == "":
+                return [*item[:times], *filter(None, [item[times:]])] if times else list(item)
+            return found.split(item, maxsplit=times)[:: found.groups + 1]
 
         return map_distinct(split, pa.list_(pa.string()), column)
 

@@ -182,3 +182,26 @@ def array_normalize(list: pa.Array) -> pa.Array:
     with np.errstate(all="ignore"):
         scaled = numbers / lengths[lists.parents]
     return list_array(lists.offsets, views.to_array(scaled, pa.float64(), views.valid_of(lists.items)), lists.valid)
+
+
+@scalar("array_cross_product(a DOUBLE[], b DOUBLE[]) -> DOUBLE[]", group=GROUP, origin="duckdb",
+        aliases=("list_cross_product", "cross_product"))  # fmt: skip
+def array_cross_product(a: Value, b: Value) -> pa.Array:
+    """The cross product of vectors of three numbers.
+
+    >>> array_cross_product([1.0, 2.0, 3.0], [2.0, 3.0, 4.0])
+    [-1.0, 2.0, -1.0]
+
+    22023  vectors of another length
+    """
+    one, two = columns(a, b)
+    live = views.true_of(one.is_valid()) & views.true_of(two.is_valid())
+    rows = pa.array(np.flatnonzero(live))
+    first, second = Lists(one.take(rows)), Lists(two.take(rows))
+    if (first.lengths != 3).any() or (second.lengths != 3).any():
+        raise InvalidParameter("array_cross_product takes vectors of three numbers")
+    if first.items.null_count or second.items.null_count:
+        raise InvalidParameter("array_cross_product takes vectors without NULLs")
+    left, right = (views.values_of(lists.items).reshape(-1, 3) for lists in (first, second))
+    offsets = np.concatenate(([0], np.cumsum(np.where(live, 3, 0))))
+    return list_array(offsets, pa.array(np.cross(left, right).ravel(), pa.float64()), live.astype(np.uint8))
