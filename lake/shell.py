@@ -113,7 +113,7 @@ def run_shell(db: Connection, where: str) -> int:
         return 1 if shell.failed else 0
     print(f"lake {where}    .help lists commands, control-D leaves")
     names = Names(db)
-    session = _prompt_session(shell, names)
+    session = _prompt_session(names)
     while True:
         names.forget()
         try:
@@ -220,12 +220,11 @@ def _progress(is_terminal: bool) -> Iterator[None]:
 # --- the terminal ----------------------------------------------------------------------------------------------------
 
 
-def _prompt_session(shell: Shell, names: Names) -> Any:
+def _prompt_session(names: Names) -> Any:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
     from prompt_toolkit.filters import Condition
     from prompt_toolkit.history import FileHistory
-    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
     from prompt_toolkit.lexers import PygmentsLexer
     from pygments.lexers.sql import PostgresLexer
 
@@ -241,13 +240,7 @@ def _prompt_session(shell: Shell, names: Names) -> Any:
         lexer=PygmentsLexer(PostgresLexer),
         multiline=Condition(lambda: not _may_run(session.default_buffer.text)),
         prompt_continuation=lambda width, line, wrapped: "... ".rjust(width),
-        key_bindings=KeyBindings(),
     )
-
-    @session.key_bindings.add("c-c")  # type: ignore[union-attr]
-    def _(event: KeyPressEvent) -> None:
-        event.app.exit(exception=KeyboardInterrupt)
-
     return session
 
 

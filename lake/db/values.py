@@ -51,11 +51,11 @@ def json_values(column: pa.Array | pa.ChunkedArray, type: Type, *, exact: bool =
         case Null():
             return [None] * len(column)
         case Text() | Json():
-            return column.to_pylist()
+            return list(column.to_pylist())
         case Integer(bits=64) if exact:
             return [str(v) if v is not None and abs(v) > SAFE_INTEGER else v for v in column.to_pylist()]
         case Integer():
-            return column.to_pylist()
+            return list(column.to_pylist())
         case Float(bits=32):
             return [_float(None if value is None else float(str(np.float32(value)))) for value in column.to_pylist()]
         case Float():
@@ -72,7 +72,7 @@ def json_values(column: pa.Array | pa.ChunkedArray, type: Type, *, exact: bool =
         case Map():
             return _maps(column, type, exact)
         case _ if type == BOOLEAN:
-            return column.to_pylist()
+            return list(column.to_pylist())
         case _:
             return text_values(column, type)
 

@@ -28,7 +28,7 @@ PIECE_BYTES: Final = 32 << 20  # of a batch that are written at once: an array o
 def csv_lines(batch: pa.RecordBatch, types: Sequence[Type], separator: str) -> bytes:
     """Records by RFC 4180: a value with the separator, a quote or a line break is quoted; NULL is empty, '' is quoted."""
     if not types:
-        return b"\n" * batch.num_rows
+        return b"\n" * int(batch.num_rows)
     found = []
     for piece in _pieces(batch):
         columns = [_quoted(text_array(piece.column(i), type), separator) for i, type in enumerate(types)]
