@@ -39,6 +39,7 @@ from lake.types import Type
 
 if TYPE_CHECKING:
     from lake.db.session import Run
+    from lake.storage.tables.snapshot import Snapshot
 
 RULES_KEPT: Final = 256
 WAIT_SECS: Final = 0.01  # between two looks for a commit that a request waits for
@@ -124,9 +125,9 @@ class Database:
         """The newest commit."""
         return self.lake.state.number
 
-    def catalog(self, settings: Settings) -> StatementCatalog:
-        """What a statement that starts at this moment can name."""
-        return StatementCatalog(self, settings)
+    def catalog(self, settings: Settings, snapshot: Snapshot | None = None) -> StatementCatalog:
+        """What a statement that starts at this moment can name; ``snapshot`` is a transaction's."""
+        return StatementCatalog(self, settings, snapshot)
 
     def context(self, settings: Settings, cancellation: Cancellation) -> Context:
         """What a query is given."""

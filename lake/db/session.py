@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +20,8 @@ from lake.db.result import Result
 from lake.db.settings import Setting, default_settings
 from lake.db.statements import STATEMENTS, Handler
 from lake.db.system.pg_catalog_names import PgNames
-from lake.errors import FeatureNotSupported, SyntaxFailure
+from lake.db.write.transaction import Transaction
+from lake.errors import FailedTransaction, FeatureNotSupported, LakeError, SyntaxFailure
 from lake.exec.context import Cancellation, Context
 from lake.exec.evaluate import fold
 from lake.roles import OWNER, Principal, Role
@@ -64,11 +65,11 @@ class Run:
     @property
     def in_transaction(self) -> bool:
         """Whether what the statement writes waits for COMMIT."""
-        return False
+        return self.session.transaction is not None
 
     def commit(self, flush: Flush) -> Acknowledged:
-        """Commits what the statement writes."""
-        return self.database.commit(flush)
+        """Commits what the statement writes, or keeps it for the transaction's COMMIT."""
+        return self.session.write(flush)
 
     def binder(self) -> Binder:
         """A binder of this statement."""
@@ -83,7 +84,7 @@ class Run:
         """A query's rows: remembered ones where they hold, else made by a remembered plan, else from the start."""
         repeats, catalog = self.database.repeats, self.catalog
         key = self._key()
-        if key is None:
+        if key is None or self.in_transaction:
             return self.answer(*self.plan(query))
         planned = repeats.plan(key)
         if planned is None:
@@ -146,7 +147,74 @@ class Session:
         self.principal = principal
         self.settings: dict[str, Setting] = default_settings()
         self.prepared: dict[str, Any] = {}
+        self.transaction: Transaction | None = None
         self._lock = threading.Lock()
+
+    # --- transactions ------------------------------------------------------------------------------------------------
+
+    def begin(self) -> bool:
+        """Opens a transaction on the state of this moment; False where one is open."""
+        if self.transaction is not None:
+            return False
+        self.transaction = Transaction(self.database)
+        return True
+
+    def commit(self) -> bool:
+        """Commits the open transaction as one; False where it had failed, and then nothing is committed.
+
+        40001  another commit changed a row that this transaction changes; nothing is committed
+        """
+        ended, self.transaction = self.transaction, None
+        if ended is None:
+            return True
+        if ended.failed:
+            ended.rollback()
+            return False
+        ended.commit()
+        return True
+
+    def rollback(self) -> None:
+        """Forgets the open transaction, if there is one."""
+        ended, self.transaction = self.transaction, None
+        if ended is not None:
+            ended.rollback()
+
+    def write(self, flush: Flush) -> Acknowledged:
+        """Commits a flush, or keeps it for the transaction's COMMIT."""
+        return self.database.commit(flush) if self.transaction is None else self.transaction.write(flush)
+
+    def _check_transaction(self, stmt: ast.Statement, handler: Handler) -> None:
+        """What a transaction refuses.
+
+        25P02  it has failed, or was rolled back since it was idle too long      0A000  definitions
+        """
+        open_ = self.transaction
+        if open_ is None or isinstance(stmt, ast.Transaction):
+            return
+        now = self.database.clock.monotonic()
+        if now - open_.used_at > self.database.config.txn_idle_secs and not open_.failed:
+            open_.failed = True
+            open_.rollback()
+        open_.used_at = now
+        if open_.failed:
+            raise FailedTransaction("current transaction is aborted, commands ignored until end of transaction block")
+        if handler.audit == "ddl":
+            raise FeatureNotSupported(f"{handler.tag} inside a transaction is not supported")
+
+    def _watched(self, run: Callable[[], Result]) -> Result:
+        """A statement's result; in a transaction its failure, now or while its rows are read, fails the transaction."""
+        open_ = self.transaction
+        if open_ is None:
+            return run()
+        try:
+            result = run()
+        except BaseException:
+            open_.failed = True
+            raise
+        result.source = _watched(result.source, open_)
+        return result
+
+    # --- statements --------------------------------------------------------------------------------------------------
 
     def execute(
         self,
@@ -165,8 +233,13 @@ class Session:
         42601 and every other error of the statements; those before the failed one stay done.
         Spec: HTTP, Query; SQL, What the service does.
         """
-        literals = self._literals(params)
-        statements = parser.parse(text)
+        try:
+            literals = self._literals(params)
+            statements = parser.parse(text)
+        except LakeError:
+            if self.transaction is not None:
+                self.transaction.failed = True
+            raise
         result = Result.done("EMPTY", {})
         with self._lock:
             for number, stmt in enumerate(statements):
@@ -230,8 +303,16 @@ class Session:
         handler = self._handler(stmt)
         own = text[stmt.span.start : stmt.span.end] if stmt.span else text
         settings = self.statement_settings()
-        catalog = self.database.catalog(settings)
-        return handler.run(stmt, Run(self, catalog, settings, parameters, own, job, cancellation, stale_ms, script=text))
+
+        def run() -> Result:
+            self._check_transaction(stmt, handler)
+            snapshot = None if self.transaction is None else self.transaction.snapshot()
+            catalog = self.database.catalog(settings, snapshot)
+            return handler.run(
+                stmt, Run(self, catalog, settings, parameters, own, job, cancellation, stale_ms, script=text)
+            )
+
+        return self._watched(run)
 
     def run_inner(self, stmt: ast.Statement, text: str, values: Mapping[str, bound.Literal], outer: Run) -> Result:
         """A statement that ``outer`` runs in its own place, with values for its parameters."""
@@ -266,6 +347,19 @@ class Session:
     def _names(self) -> PgNames:
         """What the functions of pg_catalog look up."""
         return PgNames(self, self.database.catalog(self.database.settings()))
+
+
+def _watched(batches: Iterable[pa.RecordBatch], transaction: Transaction) -> Iterator[pa.RecordBatch]:
+    """Batches as they pass; a failure among them fails the transaction."""
+    try:
+        yield from batches
+    except Exception:
+        transaction.failed = True
+        raise
+    finally:
+        close: Callable[[], None] | None = getattr(batches, "close", None)
+        if close is not None:
+            close()
 
 
 def _expression_of(value: Any) -> ast.Expr | None:

@@ -21,7 +21,7 @@ from lake.config import load
 from lake.db.database import Database
 from lake.db.session import Session
 from lake.db.write import path
-from lake.errors import InvalidParameter
+from lake.errors import InvalidParameter, SerializationFailure
 
 Row = tuple[int | None, int | None, str | None]
 KEYS = st.integers(0, 12)
@@ -52,6 +52,10 @@ class Changes(RuleBasedStateMachine):
         self.rows: dict[int, Row] = {}
         self.past: dict[int, Counter[Row]] = {}
         self.before: dict[int, Row] | None = None  # the rows at BEGIN
+        self.touched: set[int] = set()  # rows the transaction changed
+        self.elsewhere: dict[int, Row] = {}  # rows another session changed meanwhile
+        self.more: list[Row] = []  # rows it inserted
+        self.emptied = False
         self.few = path.LOG_ROWS
         path.LOG_ROWS = FEW_ROWS
         self.open()
@@ -108,6 +112,7 @@ class Changes(RuleBasedStateMachine):
         done = self.run(f"UPDATE t SET a = coalesce(a, 0) + {by}, s = 'u' WHERE k >= {low} AND k % {step} = 0")
         assert done == {"rows": len(hit), "updated": len(hit), "deleted": 0, "inserted": 0}
         self.rows |= {id: (row[0], (row[1] or 0) + by, "u") for id, row in hit.items()}
+        self.touched |= hit.keys()
 
     @rule(source=st.dictionaries(KEYS, VALUES, min_size=1, max_size=4), text=TEXTS)
     def update_from(self, source: dict[int, int | None], text: str | None) -> None:
@@ -116,6 +121,7 @@ class Changes(RuleBasedStateMachine):
         sql = f"UPDATE t SET a = v.x, s = {literal(text)} FROM ({values(list(source.items()))}) v(k, x)"
         assert Counter(self.run(f"{sql} WHERE t.k = v.k RETURNING *")) == Counter(hit.values())
         self.rows |= hit
+        self.touched |= hit.keys()
 
     @rule(low=KEYS, width=st.integers(0, 5))
     def delete(self, low: int, width: int) -> None:
@@ -124,6 +130,7 @@ class Changes(RuleBasedStateMachine):
         done = self.run(f"DELETE FROM t WHERE k BETWEEN {low} AND {low + width}")
         assert done == {"rows": len(gone), "updated": 0, "deleted": len(gone), "inserted": 0}
         self.rows = {id: row for id, row in self.rows.items() if id not in gone}
+        self.touched |= gone
 
     @rule(source=st.dictionaries(KEYS, st.integers(-5, 5), min_size=1, max_size=5), others=st.booleans())
     def merge(self, source: dict[int, int], others: bool) -> None:
@@ -147,6 +154,7 @@ class Changes(RuleBasedStateMachine):
         updated = sum(source.get(row[0], 0) > 0 for row in self.rows.values())
         counts = {"updated": updated, "deleted": len(self.rows) - len(after), "inserted": len(new)}
         assert self.run(sql) == {"rows": sum(counts.values()), **counts}
+        self.touched |= {id for id, row in self.rows.items() if id not in after or source.get(row[0], 0) > 0}
         self.rows = after
         self.take_new(new)
 
@@ -154,14 +162,68 @@ class Changes(RuleBasedStateMachine):
     def truncate(self) -> None:
         """TRUNCATE."""
         self.run("TRUNCATE t")
+        self.emptied = self.before is not None
+        self.touched |= self.rows.keys()
         self.rows = {}
 
     @rule()
     def refused(self) -> None:
         """A statement that fails leaves everything as it was."""
-        if any(row[0] is not None for row in self.rows.values()):
+        if self.rows and self.before is None:
             with pytest.raises(Exception, match="not-null"):
                 self.run("UPDATE t SET k = NULL")
+
+    # --- transactions ---
+
+    @precondition(lambda self: self.before is None)
+    @rule()
+    def begin(self) -> None:
+        """BEGIN."""
+        self.run("BEGIN")
+        self.before = dict(self.rows)
+        self.touched, self.elsewhere, self.more, self.emptied = set(), {}, [], False
+
+    @precondition(lambda self: self.before is not None)
+    @rule(key=KEYS)
+    def change_elsewhere(self, key: int) -> None:
+        """Another session changes rows and is not seen here."""
+        assert self.before is not None
+        known = {**self.before, **self.elsewhere}
+        Session(self.database).execute(f"UPDATE t SET s = 'e' WHERE k = {key}")
+        Session(self.database).execute(f"INSERT INTO t VALUES ({key}, 100, 'e')")
+        self.elsewhere |= {id: (row[0], row[1], "e") for id, row in known.items() if row[0] == key}
+        self.more = [(row[0], row[1], "e") if row[0] == key else row for row in self.more] + [(key, 100, "e")]
+
+    @precondition(lambda self: self.before is not None)
+    @rule()
+    def commit(self) -> None:
+        """COMMIT: refused where another session changed a row that this one did."""
+        assert self.before is not None
+        conflict = self.touched & self.elsewhere.keys() or (self.emptied and self.more)
+        if conflict:
+            with pytest.raises(SerializationFailure):
+                self.run("COMMIT")
+            self.settle({**self.before, **self.elsewhere}, self.more)
+            return
+        assert self.run("COMMIT") == {"transaction": "commit"}
+        new = [row for id, row in self.rows.items() if id not in self.before]
+        kept = {id: row for id, row in {**self.before, **self.elsewhere}.items() if id not in self.touched}
+        kept |= {id: row for id, row in self.rows.items() if id in self.before and id in self.touched}
+        self.settle(kept, new + self.more)
+
+    @precondition(lambda self: self.before is not None)
+    @rule()
+    def rollback(self) -> None:
+        """ROLLBACK."""
+        assert self.before is not None
+        self.run("ROLLBACK")
+        self.settle({**self.before, **self.elsewhere}, self.more)
+
+    def settle(self, known: dict[int, Row], new: list[Row]) -> None:
+        """What the table holds after a transaction: rows under their ids, and new rows under ids not known yet."""
+        self.before = None
+        self.rows = known
+        self.take_new(new)
 
     # --- what happens by itself ---
 
@@ -211,7 +273,7 @@ class Changes(RuleBasedStateMachine):
         """A remembered version reads as it was, unless its time is over."""
         number = data.draw(st.sampled_from(sorted(self.past)))
         try:
-            found = self.run(f"SELECT k, a, s FROM t AT (VERSION => {number})")
+            found = Session(self.database).execute(f"SELECT k, a, s FROM t AT (VERSION => {number})").rows()
         except InvalidParameter:
             assert number < self.database.lake.state.table("t").horizon
             return
@@ -220,7 +282,7 @@ class Changes(RuleBasedStateMachine):
 
 TestChanges = Changes.TestCase
 TestChanges.settings = settings(
-    max_examples=12,
+    max_examples=10,
     stateful_step_count=25,
     deadline=None,
     derandomize=True,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from lake.sql.unparse import quote_name
-
 from lake.db.names import find_table, qualified
 from lake.db.result import Result
 from lake.db.session import Run
@@ -14,6 +12,7 @@ from lake.db.statements import statement
 from lake.errors import FeatureNotSupported, InvalidParameter, UndefinedObject
 from lake.roles import Role
 from lake.sql import ast, bound, parser
+from lake.sql.unparse import quote_name
 from lake.storage.catalog.model import Table
 from lake.types import TEXT
 
@@ -125,9 +124,3 @@ def analyze(stmt: ast.Analyze, run: Run) -> Result:
     if stmt.table is not None:
         find_table(run.catalog.state, stmt.table, run.database.name)
     return Result.done("ANALYZE", {"analyzed": True})
-
-
-@statement(ast.Transaction, tag="TRANSACTION", role=Role.READ, audit="misc")
-def transaction(stmt: ast.Transaction, run: Run) -> Result:
-    """0A000: every statement is a transaction of its own."""
-    raise FeatureNotSupported(f"{stmt.kind.upper()}: transactions of several statements are not supported yet")

@@ -39,6 +39,7 @@ from lake.storage.catalog.changes import (
 )
 from lake.storage.catalog.model import Column, Constraint, Schema, Table, View
 from lake.storage.catalog.state import State, display_name
+from lake.storage.commits.sequencer import Append, Flush
 from lake.types import NULL, TEXT, Type
 
 KINDS: dict[str, type[Table] | type[View]] = {"table": Table, "view": View}
@@ -305,5 +306,9 @@ def _drop_schema(stmt: ast.Drop, name: str, state: State, notices: list[str]) ->
 @statement(ast.Truncate, tag="TRUNCATE TABLE", role=Role.WRITE, audit="write")
 def truncate(stmt: ast.Truncate, run: Run) -> Result:
     """Empties a table; its definition stays."""
-    run.database.define(lambda state: [Truncate(find_table(state, stmt.table, run.database.name).id)])
+
+    def make(state: State) -> list[Change | Append]:
+        return [Truncate(find_table(state, stmt.table, run.database.name).id)]
+
+    run.commit(Flush(prepare=make))
     return Result.done("TRUNCATE TABLE", {"table": stmt.table.last, "truncated": True})

@@ -47,7 +47,7 @@ def copy_rows(session: Session, table: Table, blocks: Iterable[pa.Table]) -> int
     settings = session.statement_settings()
     binder = Binder(session.database.catalog(settings), settings, {})
     rules = session.database.rules_of(table, binder, settings)
-    return write_rows(session.database, table, _prepared(blocks, table, rules, session), None).rows
+    return write_rows(session.database, table, _prepared(blocks, table, rules, session), None, commit=session.write).rows
 
 
 def _prepared(blocks: Iterable[pa.Table], table: Table, rules: Rules, session: Session) -> Iterator[pa.RecordBatch]:

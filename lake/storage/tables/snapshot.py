@@ -125,6 +125,10 @@ class TableSnapshot:
             if self._keeps(file, predicates):
                 yield place, file
 
+    def numbered(self) -> Iterator[tuple[int, DataFile]]:
+        """All files with the numbers that places have in their upper bits."""
+        return self._numbered(())
+
     def _keeps(self, file: DataFile, predicates: Sequence[Predicate]) -> bool:
         is_there = self.upto is None or file.version <= self.upto
         return is_there and keeps_file(file, self._columns, predicates)
@@ -176,6 +180,17 @@ class TableSnapshot:
             {paths[number]: encode_numbers(positions) for number, positions in found.items()},
             b"" if tail is None else encode_numbers(tail),
         )
+
+    def versions_at(self, places: Numbers) -> tuple[Numbers, Numbers]:
+        """Row ids and versions of the rows at ``places``, in any order."""
+        ids, versions = [], []
+        for part in self.parts((ROW_ID, VERSION, PLACE)):
+            for batch in part.read():
+                here, version, place = (column.to_numpy() for column in batch.columns)
+                wanted = np.isin(place, places)
+                ids.append(here[wanted])
+                versions.append(version[wanted])
+        return np.concatenate([*ids, np.empty(0, np.int64)]), np.concatenate([*versions, np.empty(0, np.int64)])
 
     def places_of(self, row_ids: Numbers, versions: Numbers) -> Numbers:
         """Where these versions of rows are in this snapshot, in any order.

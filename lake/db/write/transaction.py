@@ -1,0 +1,254 @@
+"""A transaction: several statements on one snapshot, which see each other's writes, committed as one or not at all.
+
+    BEGIN ── base: the state at this moment ── UPDATE ── INSERT ── state: base and own writes ── COMMIT ── one flush
+
+Each statement's flush is applied to a state of the transaction's own, by the very fold that commits use, so statements
+read it as any other. COMMIT works out what is left of all of it: rows of the base that are gone, new versions of them,
+and new rows. First committer wins: a row that somebody deleted or replaced meanwhile is 40001. Where tiering or a merge
+moved rows, they are found again by id and version.
+Spec: reference, Transactions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lake.errors import FeatureNotSupported, SerializationFailure
+from lake.storage.catalog.changes import (
+    DEFINITIONS,
+    AddFiles,
+    Advance,
+    AppendRows,
+    Change,
+    DeleteRows,
+    Draft,
+    Truncate,
+)
+from lake.storage.catalog.deletes import Numbers, encode_numbers
+from lake.storage.catalog.model import CREATED_AT, ROW_ID, SYSTEM_COLUMNS, Table
+from lake.storage.catalog.state import State
+from lake.storage.commits.sequencer import Acknowledged, Append, Flush, aligned
+from lake.storage.tables.read import PLACE_BITS
+from lake.storage.tables.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lake.db.database import Database
+
+TRIES: Final = 10  # of a commit while upkeep moves rows
+
+
+class Transaction:
+    """The writes of one session between BEGIN and COMMIT.
+
+    base    the snapshot at BEGIN; held, so that its files stay
+    state   the base and all that was written since
+    failed  a statement failed: nothing but ROLLBACK is left
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.base: Snapshot = database.lake.snapshot()
+        self.state: State = self.base.state
+        self.failed = False
+        self.used_at = database.clock.monotonic()
+        self._written: set[int] = set()
+        self._truncated: set[int] = set()
+        self._added: list[AddFiles] = []  # since a table was last emptied
+        self._discarded: list[AddFiles] = []
+        self._progress: dict[str, int] = {}
+
+    def snapshot(self) -> Snapshot:
+        """What the next statement reads."""
+        return self._database.lake.snapshot(self.state)
+
+    # --- statements --------------------------------------------------------------------------------------------------
+
+    def write(self, flush: Flush) -> Acknowledged:
+        """Takes a statement's flush: its rows are seen by the next statement and by nobody else.
+
+        0A000  definitions
+        """
+        if flush.producer is not None:
+            known = self.state.producers.get(flush.producer)
+            if known is not None and flush.seq <= known.seq:
+                return Acknowledged(0, duplicate=True)
+        draft = Draft(self.state, self.base.state.number + 1, self._database.clock.now())
+        more = flush.prepare(self.state) if flush.prepare is not None else ()
+        for item in (*flush.appends, *flush.changes, *more):
+            self._apply(draft, item)
+        if flush.producer is not None:
+            self._apply(draft, Advance(flush.producer, flush.seq))
+            self._progress[flush.producer] = flush.seq
+        self.state = draft.state()
+        return Acknowledged(self.state.number)
+
+    def _apply(self, draft: Draft, item: Change | Append) -> None:
+        if isinstance(item, Append):
+            if not item.batch.num_rows:
+                return
+            batch = aligned(draft.table(item.table), item.batch)
+            draft.append(AppendRows(item.table, batch.num_rows, draft.next_row_id, inline=0), batch)
+            self._written.add(item.table)
+            return
+        if isinstance(item, DEFINITIONS):
+            raise FeatureNotSupported("tables are not made or changed inside a transaction")
+        draft.apply(item)
+        if isinstance(item, AddFiles):
+            self._added.append(item)
+        elif isinstance(item, Truncate):
+            self._truncated.add(item.table)
+            self._discarded += [added for added in self._added if added.table == item.table]
+            self._added = [added for added in self._added if added.table != item.table]
+        if isinstance(item, AddFiles | Truncate | DeleteRows):
+            self._written.add(item.table)
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def commit(self) -> None:
+        """One commit of all that is left of the statements.
+
+        40001  another commit changed a row, or a table, that this one changes
+        """
+        try:
+            if self._written or self._progress:
+                self._commit()
+        except BaseException:
+            self._remove([*self._added, *self._discarded])
+            raise
+        self._remove(self._discarded)
+
+    def rollback(self) -> None:
+        """Forgets everything."""
+        self._remove([*self._added, *self._discarded])
+
+    def _remove(self, added: list[AddFiles]) -> None:
+        files = [file for change in added for file in change.files]
+        if files:
+            self._database.lake.discard_files(files)
+
+    def _commit(self) -> None:
+        tables = [_Net(self, self.base.state.tables[id]) for id in sorted(self._written)]
+        progress = [Advance(producer, seq) for producer, seq in self._progress.items()]
+        for attempt in range(TRIES):
+            newest = self._database.lake.snapshot()
+            deletes = {net.table.id: net.deletes(newest) for net in tables}
+
+            def prepare(state: State, deletes: dict[int, DeleteRows | None] = deletes) -> list[Change | Append]:
+                changes: list[Change | Append] = []
+                for net in tables:
+                    changes += net.changes(state, deletes[net.table.id])
+                return [*changes, *progress]
+
+            # Rows that follow a TRUNCATE come after it, the others are written to segments before the commit.
+            early = tuple(append for net in tables if not net.is_truncated for append in net.appends)
+            try:
+                self._database.commit(Flush(appends=early, prepare=prepare))
+            except SerializationFailure:
+                state = self._database.lake.state
+                moved = any(net.has_moved(newest.state, state) for net in tables)
+                if not moved or attempt == TRIES - 1:
+                    raise
+                continue
+            return
+
+    def own_files(self, id: int) -> list[AddFiles]:
+        """Files written to a table and still there."""
+        return [added for added in self._added if added.table == id]
+
+    def is_truncated(self, id: int) -> bool:
+        """Whether the table was emptied."""
+        return id in self._truncated
+
+
+class _Net:
+    """What is left of a transaction's writes to one table.
+
+    places   rows of the base that are gone, as places in the base
+    own      rows gone of files the transaction wrote, by path
+    appends  new versions of rows of the base, and new rows
+    """
+
+    def __init__(self, transaction: Transaction, table: Table) -> None:
+        base = transaction.base
+        self._database = transaction._database
+        self._base = base.table_by_id(table.id)
+        self.table = table
+        self.is_truncated = transaction.is_truncated(table.id)
+        self.added = transaction.own_files(table.id)
+        self.own: dict[str, bytes] = {}
+        self.places: Numbers = np.empty(0, np.int64)
+        mine = transaction.snapshot().table_by_id(table.id)
+        new = {file.path for added in self.added for file in added.files}
+        gone = {path: found.at[found.numbers > base.state.number] for path, found in mine.deletes.files.items()}
+        self.own = {path: encode_numbers(rows) for path, rows in gone.items() if path in new and len(rows)}
+        tail_rows = 0 if self.is_truncated or self._base.tail is None else self._base.tail.rows
+        tail = mine.deletes.tail
+        if not self.is_truncated:
+            numbered = {file.path: number for number, file in self._base.numbered()} if gone else {}
+            places = [rows + (numbered[path] << PLACE_BITS) for path, rows in gone.items() if path not in new]
+            self.places = np.concatenate([*places, tail.at[(tail.numbers > base.state.number) & (tail.at < tail_rows)]])
+        self.appends = self._appends(mine.tail_chunks(), tail_rows, tail.at, base.state.next_row_id)
+
+    def _appends(
+        self, chunks: tuple[pa.RecordBatch, ...], skipped: int, dead: Numbers, next_row_id: int
+    ) -> list[Append]:
+        made: list[Append] = []
+        start = 0
+        for chunk in chunks:
+            end = start + chunk.num_rows
+            rows = np.arange(max(start, skipped), end)
+            rows = rows[~np.isin(rows, dead)] - start
+            start = end
+            if not len(rows):
+                continue
+            taken = chunk.take(pa.array(rows))
+            is_old = pc.less(taken.column(ROW_ID), next_row_id)
+            columns = [name for name in taken.schema.names if name not in SYSTEM_COLUMNS]
+            old = taken.filter(is_old).select([*columns, ROW_ID, CREATED_AT])
+            new = taken.filter(pc.invert(is_old)).select(columns)
+            made += [Append(self.table.id, batch) for batch in (old, new) if batch.num_rows]
+        return made
+
+    def deletes(self, newest: Snapshot) -> DeleteRows | None:
+        """The deletions, by places in the newest state.
+
+        40001  a row is gone already      42P01  the table was dropped
+        """
+        if not len(self.places) and not self.own:
+            return None
+        now = newest.table_by_id(self.table.id)
+        if not len(self.places):
+            return DeleteRows(self.table.id, now.table.layout, self.own)
+        source, places = self._base, self.places
+        if now.table.layout != self.table.layout:
+            source, places = now, now.places_of(*self._base.versions_at(self.places))
+        change = source.deletes_at(places)
+        return msgspec.structs.replace(change, files={**change.files, **self.own})
+
+    def changes(self, state: State, deletes: DeleteRows | None) -> list[Change | Append]:
+        """What is committed beside early appends.
+
+        40001  the table was altered, or it was emptied here and written elsewhere
+        """
+        self._database.check_same(state, self.table)
+        now = state.table_by_id(self.table.id)
+        made: list[Change | Append] = []
+        if self.is_truncated:
+            if (now.written, now.changed, now.epoch) != (self.table.written, self.table.changed, self.table.epoch):
+                raise SerializationFailure("could not serialize access due to concurrent update")
+            made.append(Truncate(self.table.id))
+        made += self.added
+        if deletes is not None:
+            layout = now.layout + self.is_truncated if not len(self.places) else deletes.layout
+            made.append(msgspec.structs.replace(deletes, layout=layout))
+        return [*made, *self.appends] if self.is_truncated else made
+
+    def has_moved(self, before: State, after: State) -> bool:
+        """Whether rows moved to other files between two states."""
+        found = [state.tables.get(self.table.id) for state in (before, after)]
+        return found[0] is not None and found[1] is not None and found[0].layout != found[1].layout
