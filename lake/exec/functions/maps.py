@@ -209,7 +209,8 @@ def map_from_entries(entries: Value, *, call: CallInfo) -> pa.Array:
     22023  a key that is there twice
     """
     offsets, pairs, valid = list_parts(as_array(entries, call.rows))
-    return made_map(offsets, *pairs.flatten(), valid, _map_type(call.returns))
+    keys, values = pairs.flatten()
+    return made_map(offsets, keys, values, valid, _map_type(call.returns))
 
 
 @scalar("str_to_map(text VARCHAR) -> ANY", group=GROUP, origin="spark", returns=lambda types: Map(TEXT, TEXT))

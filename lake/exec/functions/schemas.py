@@ -294,7 +294,7 @@ def _kind_at(text: str, path: str) -> str | None:
     if member is MISSING:
         return None
     found = _structure(member)
-    return "ARRAY" if isinstance(found, list) else "OBJECT" if isinstance(found, dict) else found  # type: ignore[no-any-return]
+    return "ARRAY" if isinstance(found, list) else "OBJECT" if isinstance(found, dict) else found
 
 
 @scalar("json_type(document VARCHAR, path VARCHAR) -> VARCHAR", group=GROUP, origin="duckdb", takes_call=True)

@@ -85,7 +85,7 @@ def damerau_levenshtein(a: Value, b: Value) -> pa.Array:
     def distance(one: str, two: str) -> int:
         far = len(one) + len(two)
         last_rows: dict[str, int] = {}
-        table = [[far] * (len(two) + 2), [far, *range(len(two) + 1)]]
+        table: list[list[int]] = [[far] * (len(two) + 2), [far, *range(len(two) + 1)]]
         for row, char in enumerate(one, 1):
             line = [far, row]
             last_column = 0

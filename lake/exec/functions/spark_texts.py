@@ -279,7 +279,7 @@ def try_parse_url(url: Value, part: Value, key: Value | None = None) -> pa.Array
 def _url_part(url: str, part: str, key: str | None = None) -> str | None:
     try:
         parts = urlsplit(url)
-        bad = re.search(r'[\s<>"{}|\\^`]', url) or re.search("%(?![0-9A-Fa-f]{2})", url)
+        bad = bool(re.search(r'[\s<>"{}|\\^`]', url) or re.search("%(?![0-9A-Fa-f]{2})", url))
     except ValueError:
         bad = True
     if bad:

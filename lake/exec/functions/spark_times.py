@@ -33,7 +33,7 @@ _JAVA: Final = {
     "MMMM": "%B", "L": "%-m", "LL": "%m", "LLL": "%b", "LLLL": "%B", "d": "%-d", "dd": "%d", "D": "%-j", "DDD": "%j",
     "H": "%-H", "HH": "%H", "h": "%-I", "hh": "%I", "K": "%-I", "KK": "%I", "k": "%-H", "kk": "%H", "m": "%-M", "mm": "%M",
     "s": "%-S", "ss": "%S", "a": "%p", "E": "%a", "EE": "%a", "EEE": "%a", "EEEE": "%A", "X": "%z", "XX": "%z",
-    "XXX": "%:z", "x": "%z", "xx": "%z", "xxx": "%:z", "Z": "%z", "z": "UTC", "VV": "UTC", "q": "%-q", "Q": "%-q",
+    "X" * 3: "%:z", "x": "%z", "xx": "%z", "xxx": "%:z", "Z": "%z", "z": "UTC", "VV": "UTC", "q": "%-q", "Q": "%-q",
     **{"S" * digits: f"%{digits}f" for digits in range(1, 10)},
 }  # fmt: skip
 
