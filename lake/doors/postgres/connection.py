@@ -183,9 +183,7 @@ class Connection:
         self._in_query = True
         self.node.check_serving()
         self.cancellation = Cancellation()
-        for portal in (self.client.portals.pop("", None),):
-            if portal is not None and portal.running is not None:
-                self.node.background(portal.running.close)
+        self._close_portal("")
         script = parse_script(fields["text"])
         if not script:
             self.wire.send(encode("EmptyQueryResponse"))
@@ -234,9 +232,7 @@ class Connection:
             return await self._define(portal, source)
         if client.status == BLOCK and source.writes:
             client.writes += 1
-        running = await self.work(
-            lambda: Running.start(source, client.session, portal.arguments, self.cancellation)
-        )
+        running = await self.work(lambda: Running.start(source, client.session, portal.arguments, self.cancellation))
         for text in running.result.notices:
             self._send_notice("00000", text)
         return Reply(running.tag, running=running)
@@ -326,9 +322,7 @@ class Connection:
         )
         if name and name in client.portals:
             raise DuplicateCursor(f'cursor "{name}" already exists')
-        gone = client.portals.pop(name, None)
-        if gone is not None and gone.running is not None:
-            self.node.background(gone.running.close)
+        self._close_portal(name)
         client.portals[name] = Portal(statement.source, arguments, tuple(fields["results"]))
         self.wire.send(encode("BindComplete"))
 
@@ -452,12 +446,15 @@ class Connection:
         if fields["kind"] == "S":
             self.client.statements.pop(fields["name"], None)
         elif fields["kind"] == "P":
-            portal = self.client.portals.pop(fields["name"], None)
-            if portal is not None and portal.running is not None:
-                self.node.background(portal.running.close)
+            self._close_portal(fields["name"])
         else:
             raise ProtocolViolation(f"invalid CLOSE message subtype {ord(fields['kind'])}")
         self.wire.send(encode("CloseComplete"))
+
+    def _close_portal(self, name: str) -> None:
+        portal = self.client.portals.pop(name, None)
+        if portal is not None and portal.running is not None:
+            self.node.background(portal.running.close)
 
     async def flush(self, fields: dict[str, Any]) -> None:
         """Flush: what was answered goes out."""

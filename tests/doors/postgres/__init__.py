@@ -1,0 +1,1 @@
+"""The Postgres door, with the clients that people have."""

@@ -1,0 +1,1 @@
+"""The Postgres wire, message by message."""
