@@ -244,7 +244,7 @@ class Selects(Expressions):
         kind = self.draw.pick(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"))
         if kind == "CROSS JOIN":
             return f"{left} CROSS JOIN {right}", both
-        if alone and kind != "CROSS JOIN" and self.draw.chance(6):
+        if alone and kind != "CROSS JOIN" and _agree(scope, other) and self.draw.chance(6):
             return f"{left} NATURAL {kind} {right}", both
         if alone and self.draw.chance(15):
             return f"{left} {kind} {right} USING (id)", Scope([*both.columns, Column("id", "int")], both.keys)
@@ -414,3 +414,11 @@ class Selects(Expressions):
         order = f"{on}{self.draw.pick(SORTS)}, {', '.join(scope.keys)}"
         inner = f"SELECT DISTINCT ON ({on}) {self._listed(items)}\nFROM {source}{where}\nORDER BY {order}"
         return f"SELECT * FROM ({inner}) {self.name('q')}"
+
+
+def _agree(left: Scope, right: Scope) -> bool:
+    """Whether columns of one name are of one family, as a natural join needs."""
+    families = {column.name.rpartition(".")[2]: column.family for column in left.columns}
+    return all(
+        families.get(column.name.rpartition(".")[2], column.family) == column.family for column in right.columns
+    )

@@ -124,7 +124,12 @@ def _group(element: ast.Expr, grouping: Grouping, items: Sequence[ast.SelectItem
     """The place of one group expression: a position, an alias where no column has the name, or an expression."""
     place = _item_place(element, items, env)
     if place is None:
-        return grouping.add(env.bind(element), names.name_of(element))
+        bound = env.bind(element)
+        for same, item in enumerate(items):
+            # Two bound subqueries are never equal: an item written as the group is the group.
+            if item.expr == element:
+                grouping.items.setdefault(same, bound)
+        return grouping.add(bound, names.name_of(element))
     if place not in grouping.items:
         grouping.items[place] = replace(env, clause="GROUP BY").bind(items[place].expr)
     return grouping.add(grouping.items[place], names.output_name(items[place]))
