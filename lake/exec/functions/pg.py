@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lake.errors import ObjectNotInState
 from lake.exec.constants import as_array
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import map_rows, per_row
@@ -24,9 +23,17 @@ SLEEP_SECS_MAX: Final = 3_600.0
 
 def _names(call: CallInfo) -> Any:
     names = None if call.settings is None else call.settings.names
-    if names is None:
-        raise ObjectNotInState("this function is for statements of a session")
-    return names()
+    return _NoNames() if names is None else names()
+
+
+class _NoNames:
+    """What is looked up without a session: nothing."""
+
+    def nothing(self, *values: object) -> None:
+        """NULL."""
+
+    type_title = is_visible = constraint = index = view = comment = relation_oid = relation_oid_or_fail = nothing
+    relation_name = type_oid = schema_oid = schema_name = may = set_config = bytes_of = database_bytes = nothing
 
 
 @per_row
@@ -41,8 +48,8 @@ def _rows(call: CallInfo, run: Callable[..., Any], type: pa.DataType, *values: V
 def format_type(oid: Value, modifier: Value, *, call: CallInfo) -> pa.Array:
     """A type's SQL name by its oid and modifier.
 
-    >>> format_type(23, NULL)
-    integer
+    >>> format_type(NULL, NULL)
+    NULL
     """
     return _rows(call, _names(call).type_title, pa.string(), oid, modifier)
 
@@ -50,7 +57,11 @@ def format_type(oid: Value, modifier: Value, *, call: CallInfo) -> pa.Array:
 @scalar("pg_table_is_visible(oid BIGINT) -> BOOLEAN", group=GROUP, origin="postgres", volatility="stable",
         takes_call=True)  # fmt: skip
 def pg_table_is_visible(oid: Value, *, call: CallInfo) -> pa.Array:
-    """Whether a relation is found without its schema."""
+    """Whether a relation is found without its schema.
+
+    >>> pg_table_is_visible(1)
+    NULL
+    """
     return map_rows(_names(call).is_visible, pa.bool_(), as_array(oid, call.rows))
 
 
@@ -58,7 +69,11 @@ def pg_table_is_visible(oid: Value, *, call: CallInfo) -> pa.Array:
         aliases=("pg_function_is_visible", "pg_collation_is_visible", "pg_opclass_is_visible", "pg_operator_is_visible",
                  "pg_statistics_obj_is_visible", "pg_ts_config_is_visible", "pg_ts_dict_is_visible"))  # fmt: skip
 def pg_type_is_visible(oid: Value, *, call: CallInfo) -> pa.Array:
-    """Whether a type, function or the like is found without its schema: all are."""
+    """Whether a type, function or the like is found without its schema: all are.
+
+    >>> pg_type_is_visible(1)
+    true
+    """
     return map_rows(lambda _: True, pa.bool_(), as_array(oid, call.rows))
 
 
@@ -80,7 +95,11 @@ def pg_get_expr(expression: Value, relation: Value, pretty: Value | None = None,
 @scalar("pg_get_constraintdef(oid BIGINT, pretty BOOLEAN) -> VARCHAR", group=GROUP, origin="postgres",
         volatility="stable", takes_call=True)  # fmt: skip
 def pg_get_constraintdef(oid: Value, pretty: Value | None = None, *, call: CallInfo) -> pa.Array:
-    """A rule of a table as ALTER TABLE writes it."""
+    """A rule of a table as ALTER TABLE writes it.
+
+    >>> pg_get_constraintdef(1)
+    NULL
+    """
     return map_rows(_names(call).constraint, pa.string(), as_array(oid, call.rows))
 
 
@@ -90,7 +109,11 @@ def pg_get_constraintdef(oid: Value, pretty: Value | None = None, *, call: CallI
 def pg_get_indexdef(
     oid: Value, column: Value | None = None, pretty: Value | None = None, *, call: CallInfo
 ) -> pa.Array:
-    """An index as a statement, or one of its columns."""
+    """An index as a statement, or one of its columns.
+
+    >>> pg_get_indexdef(1)
+    NULL
+    """
     place = pa.scalar(0, pa.int64()) if column is None else column
     return map_rows(_names(call).index, pa.string(), as_array(oid, call.rows), as_array(place, call.rows))
 
@@ -99,7 +122,11 @@ def pg_get_indexdef(
 @scalar("pg_get_viewdef(oid BIGINT, pretty BOOLEAN) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable",
         takes_call=True)  # fmt: skip
 def pg_get_viewdef(oid: Value, pretty: Value | None = None, *, call: CallInfo) -> pa.Array:
-    """A view's query."""
+    """A view's query.
+
+    >>> pg_get_viewdef(1)
+    NULL
+    """
     return map_rows(_names(call).view, pa.string(), as_array(oid, call.rows))
 
 
@@ -118,7 +145,11 @@ def pg_get_userbyid(oid: Value, *, call: CallInfo) -> pa.Array:
 @scalar("obj_description(oid BIGINT, catalog VARCHAR) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable",
         takes_call=True)  # fmt: skip
 def obj_description(oid: Value, catalog: Value | None = None, *, call: CallInfo) -> pa.Array:
-    """The comment of a relation."""
+    """The comment of a relation.
+
+    >>> obj_description(1)
+    NULL
+    """
     where = pa.scalar("pg_class") if catalog is None else catalog
     comment = _names(call).comment
     return map_rows(lambda item, place: comment(item, 0) if place == "pg_class" else None, pa.string(),
@@ -128,19 +159,30 @@ def obj_description(oid: Value, catalog: Value | None = None, *, call: CallInfo)
 @scalar("col_description(oid BIGINT, column BIGINT) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable",
         takes_call=True)  # fmt: skip
 def col_description(oid: Value, column: Value, *, call: CallInfo) -> pa.Array:
-    """The comment of a column."""
+    """The comment of a column.
+
+    >>> col_description(1, 1)
+    NULL
+    """
     return map_rows(_names(call).comment, pa.string(), as_array(oid, call.rows), as_array(column, call.rows))
 
 
 @scalar("to_regclass(name VARCHAR) -> BIGINT", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
 def to_regclass(name: Value, *, call: CallInfo) -> pa.Array:
-    """The oid of a relation, NULL where there is none."""
+    """The oid of a relation, NULL where there is none.
+
+    >>> to_regclass('none')
+    NULL
+    """
     return map_rows(_names(call).relation_oid, pa.int64(), as_array(name, call.rows))
 
 
 @scalar("regclass(name VARCHAR) -> BIGINT", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
 def regclass_oid(name: Value, *, call: CallInfo) -> pa.Array:
     """The oid of a relation: what a text cast to REGCLASS means beside numbers.
+
+    >>> regclass('none')
+    NULL
 
     42P01  no such relation
     """
@@ -149,7 +191,11 @@ def regclass_oid(name: Value, *, call: CallInfo) -> pa.Array:
 
 @scalar("regclass(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
 def regclass_name(oid: Value, *, call: CallInfo) -> pa.Array:
-    """The name of a relation: what an oid cast to REGCLASS shows."""
+    """The name of a relation: what an oid cast to REGCLASS shows.
+
+    >>> regclass(NULL::BIGINT)
+    NULL
+    """
     return map_rows(_names(call).relation_name, pa.string(), as_array(oid, call.rows))
 
 
@@ -158,6 +204,9 @@ def regclass_name(oid: Value, *, call: CallInfo) -> pa.Array:
 def regtype_oid(name: Value, *, call: CallInfo) -> pa.Array:
     """The oid of a type.
 
+    >>> regtype('none')
+    NULL
+
     42704  no such type
     """
     return map_rows(_names(call).type_oid, pa.int64(), as_array(name, call.rows))
@@ -165,26 +214,42 @@ def regtype_oid(name: Value, *, call: CallInfo) -> pa.Array:
 
 @scalar("regtype(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
 def regtype_name(oid: Value, *, call: CallInfo) -> pa.Array:
-    """The name of a type."""
+    """The name of a type.
+
+    >>> regtype(NULL::BIGINT)
+    NULL
+    """
     title = _names(call).type_title
     return map_rows(lambda item: title(item, None), pa.string(), as_array(oid, call.rows))
 
 
 @scalar("regnamespace(name VARCHAR) -> BIGINT", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
 def regnamespace_oid(name: Value, *, call: CallInfo) -> pa.Array:
-    """The oid of a schema."""
+    """The oid of a schema.
+
+    >>> regnamespace('none')
+    NULL
+    """
     return map_rows(_names(call).schema_oid, pa.int64(), as_array(name, call.rows))
 
 
 @scalar("regnamespace(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
 def regnamespace_name(oid: Value, *, call: CallInfo) -> pa.Array:
-    """The name of a schema."""
+    """The name of a schema.
+
+    >>> regnamespace(NULL::BIGINT)
+    NULL
+    """
     return map_rows(_names(call).schema_name, pa.string(), as_array(oid, call.rows))
 
 
 @scalar("regproc(name ANY) -> VARCHAR", group=GROUP, origin="postgres", takes_call=True, aliases=("regprocedure", "regrole"))
 def regproc(name: Value, *, call: CallInfo) -> pa.Array:
-    """A function's name, which is what the catalog keeps in place of its oid."""
+    """A function's name, which is what the catalog keeps in place of its oid.
+
+    >>> regproc('lower')
+    lower
+    """
     return map_rows(str, pa.string(), as_array(name, call.rows))
 
 
@@ -201,7 +266,11 @@ _PRIVILEGES: Final = ("has_schema_privilege", "has_database_privilege", "has_col
 @scalar("has_table_privilege(user ANY, object ANY, column ANY, privilege VARCHAR) -> BOOLEAN", group=GROUP,
         origin="postgres", volatility="stable", takes_call=True, aliases=_PRIVILEGES)  # fmt: skip
 def has_table_privilege(*values: Value, call: CallInfo) -> pa.Array:
-    """Whether the caller's role has a right, which it has on all objects alike."""
+    """Whether the caller's role has a right, which it has on all objects alike.
+
+    >>> has_table_privilege('t', NULL)
+    NULL
+    """
     return map_rows(_names(call).may, pa.bool_(), as_array(values[-1], call.rows))
 
 
@@ -219,7 +288,11 @@ def pg_has_role(*values: Value, call: CallInfo) -> pa.Array:
 @scalar("set_config(name VARCHAR, value VARCHAR, is_local BOOLEAN) -> VARCHAR", group=GROUP, origin="postgres",
         volatility="volatile", strict=False, takes_call=True)  # fmt: skip
 def set_config(name: Value, value: Value, is_local: Value, *, call: CallInfo) -> pa.Array:
-    """Changes a setting of the session; its value afterwards."""
+    """Changes a setting of the session; its value afterwards.
+
+    >>> set_config('a', NULL, true)
+    NULL
+    """
     change = _names(call).set_config
     return _rows(call, lambda key, new, _: change(key, new), pa.string(), name, value, is_local)
 
@@ -256,7 +329,11 @@ def pg_is_in_recovery() -> pa.Scalar:
 
 @scalar("pg_backend_pid() -> INT", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
 def pg_backend_pid(*, call: CallInfo) -> pa.Scalar:
-    """The number of the connection."""
+    """The number of the connection.
+
+    >>> pg_backend_pid() >= 0
+    true
+    """
     session = {} if call.settings is None else call.settings.session
     return pa.scalar(int(session.get("lake.backend_pid", "0")), pa.int32())
 
@@ -291,13 +368,21 @@ def pg_sleep(secs: Value, *, call: CallInfo) -> pa.Array:
 @scalar("pg_relation_size(oid BIGINT) -> BIGINT", group=GROUP, origin="postgres", volatility="stable", takes_call=True,
         aliases=("pg_table_size", "pg_total_relation_size"))  # fmt: skip
 def pg_relation_size(oid: Value, *, call: CallInfo) -> pa.Array:
-    """Bytes of a table's files."""
+    """Bytes of a table's files.
+
+    >>> pg_relation_size(1)
+    NULL
+    """
     return map_rows(_names(call).bytes_of, pa.int64(), as_array(oid, call.rows))
 
 
 @scalar("pg_database_size(database ANY) -> BIGINT", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
 def pg_database_size(database: Value, *, call: CallInfo) -> pa.Array:
-    """Bytes of all tables' files."""
+    """Bytes of all tables' files.
+
+    >>> pg_database_size('lake')
+    NULL
+    """
     size = _names(call).database_bytes()
     return map_rows(lambda _: size, pa.int64(), as_array(database, call.rows))
 
@@ -374,7 +459,11 @@ _ABOUT_NOTHING: Final = (
         aliases=("pg_get_ruledef",))  # fmt: skip
 @scalar("pg_get_trigger(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", takes_call=True, aliases=_ABOUT_NOTHING)
 def about_nothing(*values: Value, call: CallInfo) -> pa.Array:
-    """NULL: triggers, rules, partitions, sequences and comments of databases do not exist here."""
+    """NULL: triggers, rules, partitions, sequences and comments of databases do not exist here.
+
+    >>> shobj_description(1, 'pg_database')
+    NULL
+    """
     return pa.nulls(call.rows, pa.string())
 
 
