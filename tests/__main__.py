@@ -10,6 +10,7 @@
     python -m tests crash --runs 200       kills a writing process, and looks whether what it acknowledged is there
     python -m tests tpch --scale 0.1       the answers of TPC-H with rows in files and in the tail, over HTTP and the program
     python -m tests tpcds --data FOLDER    TPC-DS on the lake and on DuckDB, compared
+    python -m tests functions --file FILE  a catalogue of functions against what each engine answered
     python -m tests fuzz --count 50000     bad input at every door
 
 The last line of the default run is pytest's own.
