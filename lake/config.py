@@ -161,7 +161,7 @@ class Config:
     session_idle_secs: float = setting(
         3600.0, "LAKE_SESSION_IDLE_SECS", None, "a session idle for so long ends", "s")
     txn_idle_secs: float = setting(
-        600.0, "LAKE_TXN_IDLE_SECS", None, "a transaction idle for so long is rolled back", "s", used=False)
+        600.0, "LAKE_TXN_IDLE_SECS", None, "a transaction idle for so long is rolled back", "s")
     user_queries: int = setting(
         0, "LAKE_USER_QUERIES", None, "statements a user may run at once; 0 is no limit", used=False)
     user_timeout: float = setting(
@@ -198,7 +198,7 @@ class Config:
         written="LAKE_CHANGELOG_SECS")
     gc_secs: float = setting(60.0, "LAKE_GC_SECS", None, "time between two cleanings of the catalog's log", "s")
     purge_rows: int = setting(
-        100_000, "LAKE_PURGE_ROWS", None, "deleted rows of a table that start a rewrite", "rows", used=False)
+        100_000, "LAKE_PURGE_ROWS", None, "deleted rows of a table that start a rewrite", "rows")
     codec: str = setting("lz4", "LAKE_CODEC", None, "compression of data files", choices=CODECS)
     bucket_requests: int = setting(
         256, "LAKE_BUCKET_REQUESTS", None, "requests to a bucket at once, at first", used=False)

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -58,6 +59,8 @@ class Database:
         self._rules: OrderedDict[tuple[int, int], Rules] = OrderedDict()
         self._lock = threading.Lock()
         self._starting = threading.Lock()
+        self._stopping = threading.Lock()
+        self._stoppable: weakref.WeakSet[Cancellation] = weakref.WeakSet()
         self._changing: dict[int, threading.Lock] = {}
 
     @classmethod
@@ -130,7 +133,9 @@ class Database:
         return StatementCatalog(self, settings, snapshot)
 
     def context(self, settings: Settings, cancellation: Cancellation) -> Context:
-        """What a query is given."""
+        """What a query is given; ``stop_statements`` reaches it."""
+        with self._stopping:
+            self._stoppable.add(cancellation)
         return Context(
             settings,
             workers=self.config.cores,
@@ -138,6 +143,13 @@ class Database:
             scratch=self.config.cache_dir,
             cancellation=cancellation,
         )
+
+    def stop_statements(self, reason: str) -> None:
+        """Stops every statement that runs, at its next batch: 57014 with ``reason``."""
+        with self._stopping:
+            found = list(self._stoppable)
+        for cancellation in found:
+            cancellation.stop(reason)
 
     def wait_for(self, number: int, secs: float) -> None:
         """Returns when commit ``number`` is seen.
@@ -276,6 +288,7 @@ def storage_options(config: Config) -> StorageOptions:
         changelog_secs=config.changelog_secs,
         codec=config.codec,
         backlog=config.backlog,
+        purge_rows=config.purge_rows,
         hot_bytes=int(config.hot_gb * (1 << 30)),
         workers=config.cores,
     )

@@ -101,17 +101,21 @@ class Node:
         return kept.session
 
     def end_session(self, principal: Principal, id: str) -> bool:
-        """Ends a session; whether there was one."""
-        ended = self._sessions.pop((principal.user, id), None) is not None
-        SESSIONS.set(len(self._sessions))
-        return ended
+        """Ends a session, and rolls back its transaction; whether there was one."""
+        return self._end((principal.user, id))
 
     def expire_sessions(self) -> None:
         """Ends sessions nobody used for ``session_idle_secs``."""
         oldest = self.database.clock.monotonic() - self.config.session_idle_secs
         for key in [key for key, kept in self._sessions.items() if kept.used_at < oldest]:
-            del self._sessions[key]
+            self._end(key)
+
+    def _end(self, key: tuple[str, str]) -> bool:
+        ended = self._sessions.pop(key, None)
         SESSIONS.set(len(self._sessions))
+        if ended is not None:
+            ended.session.rollback()
+        return ended is not None
 
     # --- statements --------------------------------------------------------------------------------------------------
 
@@ -290,8 +294,14 @@ class Node:
         except TimeoutError:
             log.warn("requests still ran when draining ended", requests=self._requests, drain_secs=self.config.drain_secs)
 
+    @property
+    def running(self) -> int:
+        """Statements on threads or in line for one."""
+        return self._running
+
     def close(self) -> None:
-        """Ends the threads and the database: everything acknowledged is durable already."""
+        """Stops what still runs, and ends the threads and the database: everything acknowledged is durable already."""
+        self.database.stop_statements("terminating the statement because the node stops")
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.database.close()
 
