@@ -88,6 +88,23 @@ def test_lanes_add_up(rows) -> None:
         assert lanes.sum(axis=0).tolist() == expected.tolist()
 
 
+@settings(max_examples=60, deadline=None)
+@given(rows_of(st.one_of(st.integers(-9, 9), st.integers(-(1 << 62), 1 << 62))), st.integers(-(1 << 31), 1 << 31))
+def test_shifted_sums(given_rows, shift) -> None:
+    """The sum of x + constant from the sum and the count of x."""
+    count, batches = given_rows
+    state = SumInteger(pa.int64(), "bigint")
+    for rows in batches:
+        groups, values = np.array([group for group, _ in rows], np.int64), pa.array([value for _, value in rows], pa.int64())
+        state.update(groups, count, [values])
+    expected = [sum(value + shift for value in values) if values else None for values in by_group(count, batches)]
+    if all(value is None or -(1 << 63) <= value < 1 << 63 for value in expected):
+        assert state.finish_shifted(count, shift).to_pylist() == expected
+    else:
+        with pytest.raises(NumericOutOfRange, match="bigint out of range"):
+            state.finish_shifted(count, shift)
+
+
 @settings(max_examples=80, deadline=None)
 @given(rows_of(st.one_of(st.integers(-9, 9), st.integers(-(1 << 63), (1 << 63) - 1))))
 def test_sums_of_integers(given_rows) -> None:

@@ -264,6 +264,20 @@ class SumInteger:
             sums = narrow
         return to_array(sums, self._returns, None if seen.all() else seen)
 
+    def finish_shifted(self, group_count: int, shift: int) -> pa.Array:
+        """The sums of the values each plus ``shift``, as int64; 22003 where one does not fit."""
+        sums = resized(self.sums, group_count)[:group_count]
+        counts = resized(self.counts.counts, group_count)[:group_count]
+        if sums.ndim == 2 or self._bound + abs(shift) * int(counts.max(initial=0)) > INT64_MAX:
+            added = [one + shift * count for one, count in zip(decimals.integers_of(decimals.wide(sums)), counts.tolist())]
+            if any(not -INT64_MAX - 1 <= one <= INT64_MAX for one in added):
+                raise NumericOutOfRange(f"{self._name} out of range")
+            sums = np.array(added, np.int64)
+        else:
+            sums = sums + shift * counts
+        seen = (counts > 0).astype(np.uint8)
+        return to_array(sums, pa.int64(), None if seen.all() else seen)
+
     def _widen(self) -> None:
         self._bound = INT64_MAX + 1
         self.sums = decimals.wide(self.sums)

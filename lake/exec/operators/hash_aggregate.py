@@ -32,11 +32,17 @@ from lake.exec.operators.project import Projection
 from lake.exec.operators.tally import Call, Tally, adds_integers, make_tallies, make_tally
 from lake.exec.pipeline import Held
 from lake.exec.spill import Scratch
-from lake.sql.bound import AggregateCall, Column, Expr
+from lake.sql.bound import AggregateCall, Cast, Column, Expr, Literal
+from lake.sql.bound import Call as BoundCall
+from lake.sql.registry import Scalar
+from lake.types import BIGINT, Integer
 
 MANY_GROUPS: Final = 1 << 18
 MANY_SHARE: Final = 0.5
 """A worker deals rows to partitions once it has so many groups, and more groups than this share of its rows."""
+
+SHIFT_MAX: Final = 1 << 31
+"""A constant within such a distance from 0 and an INTEGER make a BIGINT that never overflows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +72,25 @@ def lay_out(groups: Sequence[Expr], calls: Sequence[AggregateCall]) -> Layout:
 
     placed = []
     for call in calls:
-        arguments = tuple(place(expr) for expr in call.arguments)
+        shifted = shifted_sum(call)
+        arguments = (place(shifted[0]),) if shifted else tuple(place(expr) for expr in call.arguments)
         where = None if call.filter is None else place(call.filter)
         order = tuple(place(key.expr) for key in call.order) if call.function.keeps_order else ()
-        placed.append(Call(call, arguments, where, order))
+        placed.append(Call(call, arguments, where, order, shifted[1] if shifted else 0))
     return Layout(tuple(exprs), len(groups), tuple(placed))
+
+
+def shifted_sum(call: AggregateCall) -> tuple[Expr, int] | None:
+    """What a plain ``sum(x + constant)`` adds up, and the constant, where x is so narrow that no addition overflows."""
+    if call.function.name != "sum" or call.distinct or call.order or call.type != BIGINT:
+        return None
+    match call.arguments:
+        case (
+            BoundCall(type=Integer(bits=64), function=Scalar(name="+" | "-" as sign),
+                      arguments=(Cast(operand=operand, type=Integer()), Literal(value=int() as value))),
+        ) if isinstance(operand.type, Integer) and operand.type.bits <= 32 and 0 < abs(value) <= SHIFT_MAX:
+            return operand, value if sign == "+" else -value
+    return None
 
 
 def added_only(layout: Layout, context: Context) -> frozenset[int]:

@@ -2,6 +2,7 @@
 
     count(*)                    PlainTally      the accumulator sees every batch
     sum(x), avg(x)              SharedTally     the average takes the sum's state
+    sum(x), sum(x + 1)          ShiftedTally    the sum of x plus the count of x
     sum(DISTINCT x)             DistinctTally   rows (group, x) are numbered, and the new ones are kept
     string_agg(x, ',' ORDER BY y)   OrderedTally    rows are kept, sorted at the end, and only then accumulated
 """
@@ -32,12 +33,16 @@ BYTES_PER_GROUP = 24
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An aggregate call whose arguments, filter and sort keys are columns of the input batch, by position."""
+    """An aggregate call whose arguments, filter and sort keys are columns of the input batch, by position.
+
+    shift  what a sum adds to each value of its argument
+    """
 
     call: AggregateCall
     arguments: tuple[int, ...]
     where: int | None
     order: tuple[int, ...]
+    shift: int = 0
 
 
 def new_accumulator(call: AggregateCall, settings: Settings | None) -> Accumulator:
@@ -59,14 +64,18 @@ def make_tally(call: Call, settings: Settings | None) -> Tally:
 
 
 def make_tallies(calls: Sequence[Call], settings: Settings | None) -> list[Tally]:
-    """The empty states of calls; averages share the state of a sum over the same rows."""
+    """The empty states of calls; averages and shifted sums share the state of a sum over the same rows."""
     tallies = [make_tally(call, settings) for call in calls]
     sums: dict[tuple[tuple[int, ...], int | None], SumInteger] = {}
     for tally in tallies:
-        if adds_integers(tally) and isinstance(tally.accumulator, SumInteger):
+        if adds_integers(tally) and isinstance(tally.accumulator, SumInteger) and not tally.call.shift:
             sums.setdefault((tally.call.arguments, tally.call.where), tally.accumulator)
     for place, tally in enumerate(tallies):
-        if adds_integers(tally) and not isinstance(tally.accumulator, SumInteger):
+        if tally.call.shift:
+            own: Any = tally.accumulator
+            shared = sums.setdefault((tally.call.arguments, tally.call.where), own)
+            tallies[place] = ShiftedTally(tally.call, shared, is_owner=shared is own)
+        elif adds_integers(tally) and not isinstance(tally.accumulator, SumInteger):
             average: Any = tally.accumulator
             known = sums.setdefault((tally.call.arguments, tally.call.where), average.sum)
             if known is not average.sum:
@@ -150,6 +159,29 @@ class SharedTally(Tally):
 
     def nbytes(self, count: int) -> int:
         return 0
+
+
+class ShiftedTally(PlainTally):
+    """sum(x + constant), from the sum and the count of x; the owner of the state adds the rows."""
+
+    def __init__(self, call: Call, state: SumInteger, *, is_owner: bool) -> None:
+        super().__init__(call, state)
+        self._state = state
+        self._is_owner = is_owner
+
+    def update(self, numbers: Any, count: int, batch: pa.RecordBatch) -> None:
+        if self._is_owner:
+            super().update(numbers, count, batch)
+
+    def merge(self, other: Any, mapping: Any, count: int) -> None:
+        if self._is_owner:
+            super().merge(other, mapping, count)
+
+    def finish(self, count: int) -> pa.Array:
+        return self._state.finish_shifted(count, self.call.shift)
+
+    def nbytes(self, count: int) -> int:
+        return super().nbytes(count) if self._is_owner else 0
 
 
 class DistinctTally(Tally):
