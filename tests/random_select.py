@@ -358,7 +358,7 @@ class Selects(Expressions):
         if not sets and not any("SELECT" in key for key in keys) and self.draw.chance(12):
             # A window over the groups, which its order tells apart.
             order = f"ORDER BY {', '.join(keys)}"
-            inner = "count(*)" if self.draw.chance(50) else self._filled("max({int!})", scope)
+            inner = "count(*)" if self.draw.chance(50) else self._filled("max({int})", scope)
             items = [f"sum({inner}) OVER ({order})" if family == "dec" and item not in keys else
                      f"lag({inner}) OVER ({order})" if family == "int" and item not in keys else item
                      for family, item in zip(families, items, strict=True)]
