@@ -14,6 +14,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,7 @@ from lake.net.node import Node
 from lake.net.owner import leave_owner_key
 
 BACKLOG_MAX: Final = 1_024  # connections that wait to be accepted
+LEAVE_SECS: Final = 5.0  # a statement that was stopped looks at that between two batches
 COMPILING_SECS: Final = 1.5  # reading compiled kernels from the cache takes less
 WELCOME: Final = """\
 lake {name} is served at http://{address}
@@ -71,7 +73,8 @@ async def serve(
     stopping = asyncio.Event()
     _listen_for_signals(stopping)
     if config.stop_with_stdin:
-        asyncio.get_running_loop().run_in_executor(None, _wait_for_stdin, asyncio.get_running_loop(), stopping)
+        arguments = (asyncio.get_running_loop(), stopping)
+        threading.Thread(target=_wait_for_stdin, args=arguments, name="stdin", daemon=True).start()
     runner = web.AppRunner(make_app(node), access_log=None, shutdown_timeout=1.0, handler_cancellation=True)
     await runner.setup()
     pg = make_pg(node) if make_pg is not None and config.pg is not None else None
@@ -105,6 +108,17 @@ async def serve(
         await asyncio.to_thread(node.close)
         if owner is not None:
             owner.unlink(missing_ok=True)
+        await _leave(node)
+
+
+async def _leave(node: Node) -> None:
+    """Returns once no statement runs; ends the process where one does not stop."""
+    until = time.monotonic() + LEAVE_SECS
+    while node.running:
+        if time.monotonic() > until:
+            log.warn("statements did not stop", running=node.running)
+            os._exit(1)
+        await asyncio.sleep(0.02)
 
 
 def _warm_kernels(say: Callable[[str], None]) -> None:
@@ -140,8 +154,9 @@ def _listen_for_signals(stopping: asyncio.Event) -> None:
 
     def stop() -> None:
         if stopping.is_set():
+            # What was acknowledged is durable; whatever runs is not waited for.
             log.warn("stopped at once by a second signal")
-            sys.exit(1)
+            os._exit(1)
         stopping.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.cluster import ROOT, Node, free_port, running_node
 from tests.doors.test_http_sql import header
@@ -53,15 +54,28 @@ def test_draining_lets_running_requests_finish(lake_folder: Path) -> None:
         assert node.process.wait(30) == 0
 
 
-def test_a_second_signal_stops_at_once(lake_folder: Path) -> None:
-    """A request that runs is not waited for."""
-    with running_node(lake_folder) as node:
-        raw = begin(node, LARGE)
-        node.process.send_signal(signal.SIGTERM)
-        while b"stopping" not in node.output().encode():
-            time.sleep(0.01)
-        node.process.send_signal(signal.SIGTERM)
-        assert node.process.wait(10) != 0
+ENDLESS = b"SELECT count(*) FROM range(0, 3000000) AS a(i), range(0, 3000000) AS b(j) WHERE i + j = -1"
+
+
+def ask(node: Node, text: bytes) -> socket.socket:
+    """A connection on which a statement was sent, and runs."""
+    raw = socket.create_connection(("127.0.0.1", node.port), 60)
+    raw.sendall(b"POST /sql HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
+    until = time.monotonic() + 30
+    while b"lake_statements_running 1" not in node.wire().send("GET", "/metrics").body:
+        assert time.monotonic() < until
+    return raw
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_statement_that_does_not_end_is_stopped(lake_folder: Path, signals: int) -> None:
+    """Draining waits ``drain_secs`` for it, a second signal does not; either way the process ends."""
+    with running_node(lake_folder, environ={"LAKE_DRAIN_SECS": "0.5" if signals == 1 else "30"}) as node:
+        raw = ask(node, ENDLESS)
+        for _ in range(signals):
+            node.process.send_signal(signal.SIGTERM)
+            time.sleep(0.2)
+        assert node.process.wait(20) == signals - 1
         raw.close()
 
 
