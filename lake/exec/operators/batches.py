@@ -95,7 +95,9 @@ def concat_columns(chunks: Sequence[pa.Array]) -> pa.Array:
         chunks = [chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk for chunk in chunks]
         types = {chunk.type for chunk in chunks}
     if len(types) > 1:
-        widest = next(kind for kind in types if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind))
+        # Lists of files and of the log differ by the name of their inner field alone: the first one's will do.
+        large = (kind for kind in types if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind))
+        widest = next(large, chunks[0].type)
         chunks = [chunk.cast(widest) for chunk in chunks]
     kind = chunks[0].type
     if (pa.types.is_string(kind) or pa.types.is_binary(kind)) and sum(chunk.nbytes for chunk in chunks) > 1 << 31:
