@@ -25,7 +25,8 @@ from lake.clock import Clock, SystemClock
 from lake.errors import FeatureNotSupported, LakeError, NotLeading, TooManyRequests
 from lake.log import error as log_error
 from lake.metrics import COMMIT_SECONDS, COMMITS, HWM, UNTIERED_ROWS
-from lake.storage.catalog.changes import AddFiles, Change, Commit, Elected, apply
+from lake.storage.catalog.changes import AddFiles, Change, Commit, Elected
+from lake.storage.catalog.fold import apply
 from lake.storage.catalog.manifests import Manifests
 from lake.storage.catalog.model import DataFile, Table
 from lake.storage.catalog.state import State

@@ -30,8 +30,8 @@ from lake.storage.catalog.changes import (
     DropSchema,
     DropTable,
     DropView,
-    apply,
 )
+from lake.storage.catalog.fold import apply
 from lake.storage.catalog.maps import PersistentMap
 from lake.storage.catalog.model import Column, Schema, Table, View
 from lake.storage.catalog.state import TIMES_MAX, State, index_times

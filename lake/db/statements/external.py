@@ -173,7 +173,7 @@ def _write_partitions(result: Result, target: Path, format: str, partitions: tup
         table, target, format=format, partitioning=dataset.partitioning(schema, flavor="hive"),
         existing_data_behavior="overwrite_or_ignore",
     )  # fmt: skip
-    return table.num_rows
+    return int(table.num_rows)
 
 
 class _Writer:

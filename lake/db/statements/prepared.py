@@ -77,7 +77,7 @@ def deallocate(stmt: ast.Deallocate, run: Run) -> Result:
 
 
 def _prepared(run: Run, name: str) -> Prepared:
-    found = run.session.prepared.get(name)
+    found: Prepared | None = run.session.prepared.get(name)
     if found is None:
         raise InvalidPreparedStatement(f'prepared statement "{name}" does not exist')
     return found

@@ -222,8 +222,8 @@ def _alter_type(table: Table, action: ast.AlterAction, run: Run, notices: list[s
 def is_wider(before: Type, after: Type) -> bool:
     """Whether every stored value of ``before`` reads as the same value of ``after``, ranges too."""
     match before, after:
-        case (Integer(), Integer()) | (Float(), Float()):
-            return before.bits <= after.bits
+        case (Integer(bits), Integer(wider)) | (Float(bits), Float(wider)):
+            return bits <= wider
         case (Decimal(), Decimal()):
             return before.scale == after.scale and before.precision <= after.precision and after.is_short
         case _:

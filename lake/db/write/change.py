@@ -246,7 +246,8 @@ def _kinds(stmt: ChangeStatement, batch: pa.RecordBatch, actions: Sequence[str])
         case ast.Delete():
             return np.full(batch.num_rows, "delete")
         case _:
-            return np.array(actions)[batch.column(len(HIDDEN)).to_numpy()]
+            chosen: np.ndarray = np.take(np.array(actions), batch.column(len(HIDDEN)).to_numpy())
+            return chosen
 
 
 def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:

@@ -19,17 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.errors import FeatureNotSupported, SerializationFailure
-from lake.storage.catalog.changes import (
-    DEFINITIONS,
-    AddFiles,
-    Advance,
-    AppendRows,
-    Change,
-    DeleteRows,
-    Draft,
-    Truncate,
-)
+from lake.storage.catalog.changes import DEFINITIONS, AddFiles, Advance, AppendRows, Change, DeleteRows, Truncate
 from lake.storage.catalog.deletes import Numbers, encode_numbers
+from lake.storage.catalog.fold import Draft
 from lake.storage.catalog.model import CREATED_AT, ROW_ID, SYSTEM_COLUMNS, Table
 from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Acknowledged, Append, Flush, aligned

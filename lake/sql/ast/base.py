@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 def rewrite(node: N, rule: Callable[[Node], Node]) -> N:
     """The tree with ``rule`` applied to every node, children first."""
-    changed = {}
+    changed: dict[str, Any] = {}
     for item in fields(node):
         before = getattr(node, item.name)
         after = _rewrite_value(before, rule)

@@ -108,7 +108,7 @@ def expand_structs(items: Sequence[ast.SelectItem], env: Env) -> Sequence[ast.Se
     for item in items:
         value = item.expr.arguments[0].value if _is_unnest(item.expr) else None  # type: ignore[attr-defined]
         type = None if value is None else trial.bind(value).type
-        if not isinstance(type, Struct):
+        if value is None or not isinstance(type, Struct):
             made.append(item)
             continue
         made += [ast.SelectItem(ast.Subscript(value, ast.Literal(name)), name) for name, _ in type.fields]

@@ -40,10 +40,6 @@ class DmlBuild(BaseBuild):
         """``COPY t TO 'a.csv' STORED AS CSV``."""
         return ast.Copy(source, target, **self._clauses(clauses))
 
-    def copy_clause(self, clause: dict[str, Any]) -> dict[str, Any]:
-        """A clause of COPY."""
-        return clause
-
     def stored_as(self, word: str) -> dict[str, Any]:
         """``STORED AS CSV``."""
         return {"format": word.lower()}

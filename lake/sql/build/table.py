@@ -178,10 +178,6 @@ class TableBuild(BaseBuild):
         """``(a INT, CHECK (a > 0))``."""
         return elements
 
-    def external_clause(self, clause: dict[str, Any]) -> dict[str, Any]:
-        """A clause of CREATE EXTERNAL TABLE."""
-        return clause
-
     def location(self, place: str) -> dict[str, Any]:
         """``LOCATION 'a.csv'``."""
         return {"location": place}

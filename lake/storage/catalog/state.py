@@ -1,6 +1,6 @@
 """State: everything a lake is at one commit, frozen; look-ups by name.
 
-A state is made by ``catalog.changes.apply`` from the one before it and shares with it all that the commit left alone.
+A state is made by ``catalog.fold.apply`` from the one before it and shares with it all that the commit left alone.
 Rows of files are not in it, only their records; rows of the tail are.
 """
 

@@ -16,8 +16,8 @@ from typing import Final
 import msgspec
 
 from lake.errors import DataCorrupted
-from lake.storage.catalog.changes import apply
 from lake.storage.catalog.deletes import Positions, TableDeletes, decode_numbers, encode_numbers
+from lake.storage.catalog.fold import apply
 from lake.storage.catalog.maps import PersistentMap
 from lake.storage.catalog.model import Garbage, Progress, Schema, Table, View
 from lake.storage.catalog.state import State

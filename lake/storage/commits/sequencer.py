@@ -31,7 +31,8 @@ from lake.errors import (
     TooManyRequests,
 )
 from lake.metrics import HWM, ROWS_APPENDED, UNTIERED_ROWS
-from lake.storage.catalog.changes import Advance, AppendRows, Change, Commit, Draft
+from lake.storage.catalog.changes import Advance, AppendRows, Change, Commit
+from lake.storage.catalog.fold import Draft
 from lake.storage.catalog.model import SYSTEM_COLUMNS, Table
 from lake.storage.catalog.state import State
 from lake.storage.commits.log import Log

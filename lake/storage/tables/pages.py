@@ -88,7 +88,7 @@ def skip_field(data: Any, at: Any, kind: Any) -> Any:
 def page_headers(data: Any, rows: Any, pages: Any) -> Any:
     """The pages of a column chunk until they have ``rows`` values: how many, -1 where they are not understood.
 
-    data  uint8[any]  in    pages  int64[PAGES_MAX, FIELDS]  out  kind, size, size as stored, values, encoding, where its bytes are
+    data  uint8[any]  in    pages  int64[PAGES_MAX, FIELDS]  out  kind, size, stored size, values, encoding, place
     """
     at, found, seen = np.int64(0), 0, np.int64(0)
     while seen < rows:
@@ -363,7 +363,8 @@ def _bytes_of(buffer: pa.Buffer) -> Any:
 
 @rehearsal
 def _rehearse() -> None:
-    table = pa.table({"a": np.arange(ROWS_MIN) % 9, "b": np.arange(ROWS_MIN, dtype=np.int32) % 9, "c": np.arange(ROWS_MIN) % 2.0})
+    rows = np.arange(ROWS_MIN)
+    table = pa.table({"a": rows % 9, "b": rows.astype(np.int32) % 9, "c": rows % 2.0})
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="lz4")
     source = pa.BufferReader(sink.getvalue())

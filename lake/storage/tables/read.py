@@ -256,7 +256,7 @@ def _decode(reader: Reader, file: DataFile, group: int, columns: Sequence[Wanted
 def _decode_pages(
     reader: Reader, file: DataFile, group: pq.RowGroupMetaData, columns: Sequence[Wanted], layout: Layout
 ) -> dict[str, pa.Array]:
-    """Those of the columns that ``pages`` takes; nothing where the file cannot be read, which is told by who reads it next."""
+    """Those of the columns that ``pages`` takes; nothing where the file cannot be read: who reads it next says so."""
     found: dict[str, pa.Array] = {}
     try:
         source = reader.store.open_reader(file.path)
