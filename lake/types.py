@@ -338,8 +338,9 @@ _BY_TYPE: Final = {row.type: row for row in TYPES}
 
 _UNSIGNED: Final[dict[str, Type]] = {
     "tinyint unsigned": SMALLINT, "smallint unsigned": INT, "int unsigned": BIGINT, "integer unsigned": BIGINT,
-    "bigint unsigned": Decimal(20, 0), "utinyint": SMALLINT, "usmallint": INT, "uinteger": BIGINT, "ubigint": Decimal(20, 0),
-    "hugeint": Decimal(38, 0), "uhugeint": Decimal(38, 0), "uint8": SMALLINT, "uint16": INT, "uint32": BIGINT, "uint64": Decimal(20, 0),
+    "bigint unsigned": Decimal(20, 0), "utinyint": SMALLINT, "usmallint": INT, "uinteger": BIGINT,
+    "ubigint": Decimal(20, 0), "hugeint": Decimal(38, 0), "uhugeint": Decimal(38, 0), "uint8": SMALLINT, "uint16": INT,
+    "uint32": BIGINT, "uint64": Decimal(20, 0),
 }  # fmt: skip
 """Unsigned and huge integers are kept in the next wider type."""
 

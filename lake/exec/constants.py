@@ -69,7 +69,8 @@ def map_array(entries: pa.Array, type: Map) -> pa.Array:
     offsets, pairs, valid = list_parts(entries)
     bounds = pa.array(offsets, pa.int32())
     if valid is not None:
-        bounds = pa.array([*(o if v else None for o, v in zip(offsets.tolist(), valid.tolist())), int(offsets[-1])], pa.int32())
+        known = [offset if is_valid else None for offset, is_valid in zip(offsets.tolist(), valid.tolist())]
+        bounds = pa.array([*known, int(offsets[-1])], pa.int32())
     return pa.MapArray.from_arrays(bounds, pairs.field(0), pairs.field(1))
 
 
