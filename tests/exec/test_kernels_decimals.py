@@ -122,6 +122,7 @@ def test_compare(pairs: list[tuple[int, int]], left_scale: int, right_scale: int
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(WIDE, max_size=6), st.integers(1, 38))
+@example([-(1 << 127)], 1)
 def test_narrow_and_beyond(numbers: list[int], digits: int) -> None:
     """What fits 64 bits, and what has too many digits."""
     narrow = decimals.narrow(words(numbers))

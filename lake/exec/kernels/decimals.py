@@ -309,11 +309,11 @@ def find_beyond(words: Any, valid: Any, limit_low: Any, limit_high: Any) -> Any:
     for row in range(words.shape[0]):
         if has_nulls and valid[row] == 0:
             continue
-        low, high = np.uint64(words[row, LOW]), words[row, HIGH]
-        if high < 0:
+        low, high = np.uint64(words[row, LOW]), np.uint64(words[row, HIGH])
+        if words[row, HIGH] < 0:  # magnitudes are unsigned: that of -2**127 fits no signed word
             low = ~low + ONE
-            high = ~high + np.int64(low == 0)
-        if high < 0 or high > limit_high or (high == limit_high and low > limit_low):
+            high = ~high + np.uint64(low == 0)
+        if high > np.uint64(limit_high) or (high == np.uint64(limit_high) and low > limit_low):
             return row
     return -1
 
