@@ -99,7 +99,8 @@ def rows_by_group(groups: Ints, group_count: int) -> Ints:
         lanes = np.zeros((LANES, group_count), np.int64)
         count_in_lanes(groups, lanes)
         _COUNTED.groups, _COUNTED.counts = groups, lanes.sum(axis=0)
-    return _COUNTED.counts
+    counts: Ints = _COUNTED.counts
+    return counts
 
 
 class Count:

@@ -16,11 +16,18 @@ from lake.sql.bind.coerce import is_nullable, python_value
 from lake.sql.bind.overload import call_function, choose, table_overloads, unknown_function
 from lake.sql.bind.scope import Entry, Env, From
 from lake.sql.bind.window import RUNNING
-from lake.sql.bound import Column, Expr, Literal, WindowCall
+from lake.sql.bound import Column, Expr, Literal, MakeList, WindowCall
 from lake.sql.registry import FUNCTIONS, Scalar, TableFunction, Window
 from lake.types import BIGINT, TEXT, List, Map, Struct
 
 ONE_ROW = plan.Values(((),), ())
+
+
+def _constant_list(expr: Expr) -> Expr:
+    """A list of constants as one constant; other expressions as they are."""
+    if isinstance(expr, MakeList) and all(isinstance(item, Literal) for item in expr.items):
+        return Literal(expr.type, tuple(item.value for item in expr.items if isinstance(item, Literal)))
+    return expr
 
 
 def bind_function(source: ast.FunctionSource, env: Env) -> From:
@@ -35,7 +42,7 @@ def bind_function(source: ast.FunctionSource, env: Env) -> From:
     if not overloads:
         return _bind_scalar(source, name, env)
     named = {item.name: item.value for item in source.arguments if item.name is not None}
-    arguments = [env.bind(item.value) for item in source.arguments if item.name is None]
+    arguments = [_constant_list(env.bind(item.value)) for item in source.arguments if item.name is None]
     if all(isinstance(item, Literal) for item in arguments):
         choice = choose(name, overloads, arguments, env, env.position(source))
         if all(isinstance(item, Literal) for item in choice.arguments):
