@@ -59,7 +59,7 @@ class Server:
             user = _unprivileged()
             self._as = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
             if from_wheel:
-                # Its folder may lie where only root looks, such as an environment under /root.
+                # Its folder may lie where only root looks, such as an environment in a home folder.
                 binaries = _copy_wheel(binaries, self._scratch)
             os.chown(self._scratch, user.pw_uid, user.pw_gid)
         self.conninfo = f"host={self._scratch} user=postgres dbname=postgres"
