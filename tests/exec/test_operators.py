@@ -24,7 +24,6 @@ from lake.sql.bound import (
     SortKey,
 )  # fmt: skip
 from lake.sql.plan import JoinKind, SetKind
-from lake.sql.registry import FUNCTIONS
 from lake.types import BIGINT, BOOLEAN, TEXT, List
 from tests.exec.memory_rows import column, context, rows_of, scan, table_of
 from tests.exec.sample_plans import TYPES, Rows, aggregate_call, grouped, in_any_order, literal, random_rows, scan_of
@@ -124,8 +123,6 @@ def test_spilled_groups_are_the_groups(workers: int) -> None:
 
 def test_ordered_aggregate() -> None:
     """ORDER BY inside a call is obeyed, with DISTINCT too."""
-    if "string_agg" not in FUNCTIONS:
-        pytest.skip("string_agg is not registered")
     rows = [(index % 3, "abcd"[index % 4], index) for index in range(40)]
     source = scan_of(rows)
     g, t, x = source.outputs

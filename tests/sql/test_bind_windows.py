@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lake.errors import DatatypeMismatch, LakeError, WindowingFailure
-from lake.sql.registry import FUNCTIONS
 from tests.sql.binding import bind, tree, type_of
-
-needs_lists = pytest.mark.skipif("list_transform" not in FUNCTIONS, reason="list functions are not registered")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +77,6 @@ def test_range_needs_a_type_that_adds() -> None:
         bind("SELECT sum(a) OVER (ORDER BY b RANGE 1 PRECEDING) FROM t")
 
 
-@needs_lists
 def test_lambdas() -> None:
     assert type_of("list_transform(l, x -> x + 0.5)") == "DECIMAL(22,1)[]"
     assert "list_transform(list_filter(l, (x) -> x > 1), (x) -> (x * a))" in tree(

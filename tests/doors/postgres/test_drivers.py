@@ -1,4 +1,4 @@
-"""psycopg2, asyncpg and SQLAlchemy, where they are installed."""
+"""psycopg2, asyncpg and SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import asyncio
 import datetime as dt
 import io
 
+import asyncpg
+import pandas
+import psycopg2
 import pytest
+import sqlalchemy
 
 from tests.doors.postgres.conftest import PgNode
 
 
 def test_psycopg2(pg: PgNode) -> None:
     """Blocks by default, parameters in the text, COPY, named cursors."""
-    psycopg2 = pytest.importorskip("psycopg2", reason="psycopg2 IS NOT INSTALLED: the door is not tried with it")
     connection = psycopg2.connect(pg.dsn())
     cursor = connection.cursor()
     cursor.execute("CREATE TABLE two (a INT, b TEXT)")
@@ -31,8 +34,6 @@ def test_psycopg2(pg: PgNode) -> None:
 
 def test_asyncpg(pg: PgNode) -> None:
     """Everything binary: types told by Describe, prepared statements, cursors, COPY, reset."""
-    asyncpg = pytest.importorskip("asyncpg", reason="asyncpg IS NOT INSTALLED: the door is not tried with it")
-
     async def run() -> None:
         db = await asyncpg.connect(host="127.0.0.1", port=pg.port, user="admin", database="lake")
         await db.execute("CREATE TABLE fast (a INT, b TEXT, d DOUBLE, at TIMESTAMP)")
@@ -55,9 +56,6 @@ def test_asyncpg(pg: PgNode) -> None:
 @pytest.mark.parametrize("driver", ["psycopg2", "psycopg"])
 def test_sqlalchemy(pg: PgNode, driver: str) -> None:
     """Reflection, and pandas both ways."""
-    sqlalchemy = pytest.importorskip("sqlalchemy", reason="SQLAlchemy IS NOT INSTALLED: the door is not tried with it")
-    pytest.importorskip(driver)
-    pandas = pytest.importorskip("pandas")
     engine = sqlalchemy.create_engine(f"postgresql+{driver}://admin@127.0.0.1:{pg.port}/lake")
     frame = pandas.DataFrame({"x": [1, 2], "y": ["a", "b"]})
     frame.to_sql(f"frame_{driver}", engine, index=False)
