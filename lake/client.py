@@ -248,7 +248,8 @@ def _error(response: http.client.HTTPResponse, content: bytes) -> LakeError:
     message, detail, hint = _parts(text)
     position = response.headers.get("x-lake-position")
     kind = ERRORS.get(sqlstate, LakeError)
-    return kind(message, detail=detail, hint=hint, position=int(position) if position else None)
+    about = json.loads(response.headers.get("x-lake-about", "{}"))
+    return kind(message, detail=detail, hint=hint, position=int(position) if position else None, about=about)
 
 
 def _parts(text: str) -> tuple[str, str | None, str | None]:

@@ -14,6 +14,7 @@ Source: PostgreSQL documentation, appendix A (error codes). Spec: SQL, Errors.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 ERRORS: dict[str, type[LakeError]] = {}
@@ -24,18 +25,26 @@ class LakeError(Exception):
 
     position  1-based character in the statement's text, or None
     hint      what to do about it, or a near name
+    about     names of what it is about, for programs: ``schema``, ``table``, ``column``, ``constraint``
     """
 
     sqlstate: ClassVar[str] = "XX000"
 
     def __init__(
-        self, message: str, *, detail: str | None = None, hint: str | None = None, position: int | None = None
+        self,
+        message: str,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        position: int | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.detail = detail
         self.hint = hint
         self.position = position
+        self.about = dict(about or {})
 
     def __init_subclass__(cls, *, sqlstate: str) -> None:
         assert sqlstate not in ERRORS, f"{sqlstate} is taken by {ERRORS[sqlstate].__name__}"
@@ -133,6 +142,10 @@ class DependentObjects(LakeError, sqlstate="2BP01"):
 
 class SequenceLimitExceeded(LakeError, sqlstate="2200H"):
     """nextval() passed MAXVALUE or MINVALUE of a sequence without CYCLE."""
+
+
+class GeneratedAlways(LakeError, sqlstate="428C9"):
+    """A value given for a column whose values are always generated."""
 
 
 class UndefinedDatabase(LakeError, sqlstate="3D000"):

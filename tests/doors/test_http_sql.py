@@ -173,6 +173,13 @@ def test_errors_tell_their_code_and_place(node: Node) -> None:
     assert header(ask(node, b"\xff\xfe"), "x-lake-sqlstate") == "08P01"
 
 
+def test_errors_name_what_they_are_about(node: Node) -> None:
+    """Names come as JSON in a header, for programs."""
+    reply = ask(node, "CREATE TABLE about (a INT CONSTRAINT positive CHECK (a > 0)); INSERT INTO about VALUES (0)")
+    about = json.loads(header(reply, "x-lake-about") or "")
+    assert about == {"schema": "public", "table": "about", "constraint": "positive"}
+
+
 def test_files_of_the_machine_are_the_owners(node: Node) -> None:
     """SQL sent to a node reads no file of the node's disk. Spec: HTTP, What the service does 9."""
     for text in ("SELECT * FROM '/etc/passwd.csv'", "SELECT * FROM read_csv('/etc/passwd')"):

@@ -87,7 +87,8 @@ class Rules:
                 values = pc.if_else(missing, self._default_values(column, incoming.rows), _plain(values))
         if column.not_null and values.null_count:
             raise NotNullViolation(
-                f'null value in column "{column.name}" of relation "{self.table.name}" violates not-null constraint'
+                f'null value in column "{column.name}" of relation "{self.table.name}" violates not-null constraint',
+                about=about(self.table, column=column.name),
             )
         return _plain(values)
 
@@ -109,6 +110,7 @@ class Rules:
                 raise CheckViolation(
                     f'new row for relation "{self.table.name}" violates check constraint "{check.name}"',
                     detail=f"Failing row contains ({_shown(self.table, batch, row)}).",
+                    about=about(self.table, constraint=check.name),
                 )
 
 
@@ -121,6 +123,11 @@ def check_definition(table: Table, binder: Binder, context: Context) -> None:
     for column in table.columns:
         if column.default:
             rules._default_values(column, 1)
+
+
+def about(table: Table, **names: str) -> dict[str, str]:
+    """What an error about a table's rows is about: ``column`` or ``constraint`` beside the table."""
+    return {"schema": table.schema, "table": table.name, **names}
 
 
 def to_type(array: pa.Array, source: Type, target: Type, context: Context) -> pa.Array:

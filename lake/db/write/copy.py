@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lake.db.names import find_table
-from lake.db.write.checks import Rules
+from lake.db.write.checks import Rules, about
 from lake.db.write.incoming import Incoming
 from lake.db.write.path import write_rows
 from lake.errors import DuplicateColumn, LakeError, UndefinedColumn
@@ -69,6 +69,8 @@ def _typed(block: pa.Table, table: Table, done: int, session: Session) -> Incomi
             arrays[name] = cast(texts, TEXT, column.type, settings=session.statement_settings())
         except LakeError as error:
             raise type(error)(
-                error.message, detail=f"COPY {table.name}, rows {done + 1} to {done + block.num_rows}, column {name}"
+                error.message,
+                detail=f"COPY {table.name}, rows {done + 1} to {done + block.num_rows}, column {name}",
+                about=about(table, column=name),
             ) from None
     return Incoming(block.num_rows, arrays, types)

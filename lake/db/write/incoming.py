@@ -149,7 +149,7 @@ def json_array(values: list[Any], type: Type, name: str) -> pa.Array:
 
 def of_column(error: LakeError, name: str) -> LakeError:
     """The same error, naming the column whose value it is about."""
-    return type(error)(f'column "{name}": {error.message}', detail=error.detail, hint=error.hint)
+    return type(error)(f'column "{name}": {error.message}', detail=error.detail, hint=error.hint, about=error.about)
 
 
 def _direct(values: list[Any], type: Type) -> pa.Array | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from typing import Final
 
 from aiohttp import web
@@ -122,4 +123,6 @@ def error_response(error: LakeError) -> web.Response:
         headers["WWW-Authenticate"] = 'Bearer realm="lake"'
     if error.position is not None:
         headers["x-lake-position"] = str(error.position)
+    if error.about:
+        headers["x-lake-about"] = json.dumps(error.about)
     return web.Response(status=status, text=str(error), headers=headers)

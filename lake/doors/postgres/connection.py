@@ -19,7 +19,7 @@ from lake.db.prepared import Prepared, describe
 from lake.doors.postgres import copy_run
 from lake.doors.postgres.commands import ALL, Reply, fetched_portal, run_command
 from lake.doors.postgres.copy import parse_copy
-from lake.doors.postgres.messages import encode
+from lake.doors.postgres.messages import encode, error_fields
 from lake.doors.postgres.parameters import decode_parameter, type_of_oid
 from lake.doors.postgres.portals import Portal, Running
 from lake.doors.postgres.rows import fields_of
@@ -148,15 +148,8 @@ class Connection:
         self._send_error(error)
 
     def _send_error(self, error: LakeError, *, fatal: bool = False) -> None:
-        severity = "FATAL" if fatal else "ERROR"
-        fields = {"S": severity, "V": severity, "C": error.sqlstate, "M": error.message or "unknown error"}
-        for code, text in (("D", error.detail), ("H", error.hint)):
-            if text:
-                fields[code] = text
-        if error.position is not None:
-            fields["P"] = str(error.position)
         with contextlib.suppress(Exception):
-            self.wire.send(encode("ErrorResponse", fields))
+            self.wire.send(encode("ErrorResponse", error_fields(error, fatal=fatal)))
 
     def _send_notice(self, code: str, text: str, severity: str = "NOTICE") -> None:
         self.wire.send(encode("NoticeResponse", {"S": severity, "V": severity, "C": code, "M": text}))

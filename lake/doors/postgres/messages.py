@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lake.errors import ProtocolViolation
+from lake.errors import LakeError, ProtocolViolation
 
 FRONT: Final = "f"
 BACK: Final = "b"
@@ -258,3 +258,17 @@ def _encode_columns(columns: Sequence[Field]) -> bytes:
             _COLUMN.pack(column.table, column.place, column.oid, column.size, column.modifier, column.format)
         )
     return b"".join(parts)
+
+
+ABOUT: Final = {"schema": "s", "table": "t", "column": "c", "constraint": "n"}
+
+
+def error_fields(error: LakeError, *, fatal: bool = False) -> dict[str, str]:
+    """What ErrorResponse tells of an error, the names of what it is about too. Source: 55.8 (Error and Notice Fields)."""
+    severity = "FATAL" if fatal else "ERROR"
+    fields = {"S": severity, "V": severity, "C": error.sqlstate, "M": error.message or "unknown error"}
+    position = None if error.position is None else str(error.position)
+    for code, text in (("D", error.detail), ("H", error.hint), ("P", position)):
+        if text:
+            fields[code] = text
+    return fields | {code: error.about[name] for name, code in ABOUT.items() if error.about.get(name)}

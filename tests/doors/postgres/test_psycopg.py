@@ -241,3 +241,16 @@ def test_a_slow_reader_holds_only_itself(pg: PgNode, db: psycopg.Connection[Any]
         assert time.monotonic() - started < 2.0
     finally:
         slow.pgconn.finish()
+
+
+def test_errors_name_what_they_are_about(db: psycopg.Connection[Any]) -> None:
+    """Drivers find schema, table, column and constraint in fields of their own."""
+    db.execute("CREATE TABLE about (a INT NOT NULL, b INT CONSTRAINT positive CHECK (b > 0))")
+    with pytest.raises(psycopg.errors.NotNullViolation) as missing:
+        db.execute("INSERT INTO about VALUES (NULL, 1)")
+    diag = missing.value.diag
+    assert (diag.schema_name, diag.table_name, diag.column_name) == ("public", "about", "a")
+    with pytest.raises(psycopg.errors.CheckViolation) as failed:
+        db.execute("INSERT INTO about VALUES (1, 0)")
+    assert (failed.value.diag.table_name, failed.value.diag.constraint_name) == ("about", "positive")
+    db.execute("DROP TABLE about")
