@@ -28,7 +28,7 @@ from lake.types import (
     parse_type_name,
 )
 
-_BY_ARROW_NAME: Final = {row.arrow_name.lower(): row.type for row in TYPES}
+_BY_ARROW_NAME: Final = {row.arrow_name.lower(): row.type for row in reversed(TYPES)}  # of several the first
 
 
 def arrow_name(type: Type) -> str:
@@ -61,6 +61,8 @@ def parse_arrow_name(name: str) -> Type:
     head, _, rest = name.strip().partition("(")
     head = head.strip().lower()
     arguments = _split_arguments(rest[:-1]) if rest.endswith(")") else []
+    if head == "null":
+        return Null()
     found = _OTHERS.get(head)
     if found is not None:
         return found
@@ -76,6 +78,10 @@ def parse_arrow_name(name: str) -> Type:
         case "struct", _:
             pairs = (argument.partition(":") for argument in arguments)
             return Struct(tuple((key.strip().strip('"'), parse_arrow_name(_item_name(of))) for key, _, of in pairs))
+        case "map", [entries, *_]:
+            pair = parse_arrow_name(entries.partition(":")[2])
+            if isinstance(pair, Struct) and len(pair.fields) == 2:
+                return Map(pair.fields[0][1], pair.fields[1][1])
         case ("decimal32" | "decimal64" | "decimal128" | "decimal256"), _:
             return parse_type_name("decimal", tuple(int(part) for part in arguments))
     return parse_type_name(head, tuple(int(part) for part in arguments if part.isdigit()))

@@ -4,6 +4,7 @@
     python -m tests check                  the static checks alone
     python -m tests unit [ARGS ..]         pytest alone, with its own arguments
     python -m tests update PATH ..         rewrites the expected answers of .slt files; then read the diff
+    python -m tests slt PATH .. --dialect df   sqllogictest files of other engines; tests/sqllogic tells more
     python -m tests pg [ARGS ..]           the .slt files on Postgres and on the lake, compared
     python -m tests random --count 5000    random SELECTs on the lake and on Postgres, compared
     python -m tests bench tpch --scale 1   a bench of tests/bench, by name
@@ -36,6 +37,7 @@ MODULES: Final = {
     "tpch": "tests.tpch_places",
     "tpcds": "tests.tpcds",
     "update": "tests.slt",
+    "slt": "tests.sqllogic.run",
     "functions": "tests.functions_tsv",
 }
 

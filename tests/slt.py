@@ -154,7 +154,7 @@ def run_file(path: Path, engine: Engine) -> int:
     """
     labels: dict[str, list[str]] = {}
     ran = 0
-    for place, record in _flat(path):
+    for place, record in flat(path):
         if not record.runs_on(engine.name):
             continue
         if record.kind == "halt":
@@ -170,11 +170,11 @@ def run_file(path: Path, engine: Engine) -> int:
     return ran
 
 
-def _flat(path: Path) -> Iterator[tuple[Path, Record]]:
+def flat(path: Path) -> Iterator[tuple[Path, Record]]:
     """The records of a file and, in their place, of the files it includes."""
     for record in parse(path.read_text(encoding="utf-8"), str(path)):
         if record.kind == "include":
-            yield from _flat(path.parent / record.argument)
+            yield from flat(path.parent / record.argument)
         else:
             yield path, record
 
@@ -284,7 +284,7 @@ def update(path: Path, engine: Engine) -> int:
     """
     lines = path.read_text(encoding="utf-8").splitlines()
     edits: list[tuple[Record, list[str]]] = []
-    for place, record in _flat(path):
+    for place, record in flat(path):
         if not record.runs_on(engine.name) or record.kind == "halt":
             continue
         if record.kind == "restart":

@@ -11,6 +11,7 @@ import threading
 import pytest
 
 from lake import clock, config, errors, log, metrics, roles, types
+from lake.arrow_names import arrow_name, parse_arrow_name
 from lake.clock import SystemClock, VirtualClock
 from lake.config import SETTINGS, Machine, load
 from lake.errors import InsufficientPrivilege, InvalidAuthorization, InvalidParameter
@@ -200,3 +201,15 @@ def test_a_log_line_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         log.error("statement failed", failure, sqlstate="XX000")
     written = capsys.readouterr().err
     assert written.count("\n") == 1 and "ValueError" in written
+
+
+@pytest.mark.parametrize(
+    "type",
+    [
+        types.BIGINT, types.NULL, types.Decimal(15, 2), types.List(types.NULL),
+        types.Map(types.TEXT, types.List(types.Struct((("a", types.BIGINT), ("b", types.TIMESTAMPTZ))))),
+    ],
+)
+def test_arrow_names_are_read_back(type: types.Type) -> None:
+    """An Arrow name stands for the type that it was written for."""
+    assert parse_arrow_name(arrow_name(type)) == type
