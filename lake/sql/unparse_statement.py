@@ -113,6 +113,7 @@ def _create_table(table: ast.CreateTable) -> str:
         text += f" ({', '.join(elements)})"
     if table.like:
         text += f" LIKE {name_text(table.like)}"
+    text += "".join(f" {_layout(clause)}" for clause in table.clauses)
     if table.options:
         text += f" WITH ({', '.join(map(_option, table.options))})"
     if table.query:
@@ -129,7 +130,9 @@ def _column(column: ast.ColumnDefinition) -> str:
         # Parentheses keep a loose operator, such as IS or AND, from the constraint after it.
         parts.append(f"DEFAULT {text}" if isinstance(column.default, (ast.Literal, ast.Call)) else f"DEFAULT ({text})")
     if column.primary_key:
-        parts.append("PRIMARY KEY")
+        parts.append("PRIMARY KEY NOT ENFORCED" if column.not_enforced else "PRIMARY KEY")
+    if column.merge is not None:
+        parts.append(f"MERGE {quote_name(column.merge)}")
     if column.unique:
         parts.append("UNIQUE")
     for name, condition, _ in column.checks:
@@ -140,7 +143,15 @@ def _column(column: ast.ColumnDefinition) -> str:
 def _constraint(constraint: ast.TableConstraint) -> str:
     if constraint.condition is not None:
         return f"{_named(constraint.name)}CHECK ({unparse(constraint.condition)})"
-    return f"{_named(constraint.name)}{constraint.kind.upper()}{_columns(constraint.columns)}"
+    rest = " NOT ENFORCED" if constraint.not_enforced else ""
+    return f"{_named(constraint.name)}{constraint.kind.upper()}{_columns(constraint.columns)}{rest}"
+
+
+def _layout(clause: ast.LayoutClause) -> str:
+    head = clause.kind.upper()
+    if clause.expr is not None:
+        return f"{head} {unparse(clause.expr)}"
+    return f"{head}{_columns(clause.columns)}" if clause.kind == "cluster by" else f"{head} {quote_name(clause.columns[0])}"
 
 
 def _named(name: str | None) -> str:

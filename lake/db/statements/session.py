@@ -12,7 +12,7 @@ from lake.db.statements import statement
 from lake.errors import FeatureNotSupported, InvalidParameter, UndefinedObject
 from lake.roles import Role
 from lake.sql import ast, bound, parser
-from lake.sql.unparse import quote_name
+from lake.sql.quoting import quote_name, quote_text
 from lake.storage.catalog.model import Table
 from lake.types import TEXT
 
@@ -62,10 +62,34 @@ def definition_of(table: Table) -> str:
     lines = []
     for column in table.columns:
         default = f" DEFAULT {column.default}" if column.default else ""
-        lines.append(f"{quote_name(column.name)} {column.type.sql}{' NOT NULL' if column.not_null else ''}{default}")
+        merge = f" MERGE {column.merge}" if column.merge else ""
+        not_null = " NOT NULL" if column.not_null and column.id not in table.design.key else ""
+        lines.append(f"{quote_name(column.name)} {column.type.sql}{not_null}{default}{merge}")
     for item in table.constraints:
-        lines.append(f"CONSTRAINT {quote_name(item.name)} CHECK ({item.text})")
-    return f"CREATE TABLE {_shown(table.schema, table.name)} (\n  " + ",\n  ".join(lines) + "\n)"
+        listed = item.text if item.kind == "check" else ", ".join(map(quote_name, item.columns))
+        rule = f"{item.kind.upper()} ({listed})"
+        lines.append(f"CONSTRAINT {quote_name(item.name)} {rule}{'' if item.enforced else ' NOT ENFORCED'}")
+    return f"CREATE TABLE {_shown(table.schema, table.name)} (\n  " + ",\n  ".join(lines) + "\n)" + _layout_of(table)
+
+
+def _layout_of(table: Table) -> str:
+    """The clauses and options of a table."""
+    design = table.design
+    names = {column.id: quote_name(column.name) for column in table.columns}
+    clauses = []
+    if design.partition:
+        name = names[design.partition]
+        clauses.append(f"PARTITION BY {design.unit}({name})" if design.unit else f"PARTITION BY {name}")
+    if design.cluster:
+        clauses.append(f"CLUSTER BY ({', '.join(names[id] for id in design.cluster)})")
+    if design.sequence:
+        clauses.append(f"SEQUENCE BY {names[design.sequence]}")
+    if design.ttl:
+        clauses.append(f"TTL {names[design.ttl]} + INTERVAL '{design.ttl_secs} seconds'")
+    if table.options:
+        options = ", ".join(f"{name} = {quote_text(value)}" for name, value in sorted(table.options.items()))
+        clauses.append(f"WITH ({options})")
+    return "".join(f"\n{clause}" for clause in clauses)
 
 
 def _shown(schema: str, name: str) -> str:

@@ -11,6 +11,7 @@ from lake.db.names import find_table, qualified
 from lake.db.result import Result
 from lake.db.session import Run
 from lake.db.statements import statement
+from lake.db.statements.table_design import designed, key_of, merging
 from lake.db.write.checks import check_definition
 from lake.db.write.once import Once, once_of_job
 from lake.db.write.path import prepared, write_rows
@@ -49,7 +50,7 @@ KINDS: dict[str, type[Table] | type[View]] = {"table": Table, "view": View}
 def create_table(stmt: ast.CreateTable, run: Run) -> Result:
     """Makes a table: of columns, like another, or of a query's rows; answers ``{table, publish}``.
 
-    42P07  the name is taken      0A000  keys, UNIQUE and table options, which are not built yet
+    42P07  the name is taken      42P16, 42703, 22023  a key, clause or option that the table cannot have
     """
     _refuse_later(stmt)
     if stmt.query is not None:
@@ -63,10 +64,10 @@ def create_table(stmt: ast.CreateTable, run: Run) -> Result:
             return []
         if stmt.like is not None:
             source = find_table(state, stmt.like, database.name)
-            columns, constraints = source.columns, source.constraints
+            table = new_table(state, schema, name, source.columns, source.constraints)
+            table = msgspec.structs.replace(table, kind=source.kind, design=source.design, options=source.options)
         else:
-            columns, constraints = _columns_of(stmt), _constraints_of(stmt)
-        table = new_table(state, schema, name, columns, constraints)
+            table = _designed(new_table(state, schema, name, _columns_of(stmt), _constraints_of(stmt)), stmt)
         check_definition(table, run.binder(), run.context())
         return [*making, CreateTable(table)]
 
@@ -108,6 +109,8 @@ def create_as(
         raise DatatypeMismatch(f"the query has {len(found.columns)} columns, the table {len(columns)}")
     constraints = _constraints_of(stmt) if stmt is not None else ()
     table = new_table(run.catalog.state, schema, last, columns, constraints)
+    if stmt is not None:
+        table = _designed(table, stmt)
     check_definition(table, run.binder(), run.context())
 
     def define(state: State) -> list[Change]:
@@ -141,6 +144,17 @@ def new_table(
     )
 
 
+def _designed(table: Table, stmt: ast.CreateTable) -> Table:
+    """The table with what the statement says of its key and layout."""
+    for item in stmt.columns:
+        column = table.column(item.name)
+        if item.merge is not None and column is not None:
+            changed = merging(column, item.merge)
+            columns = tuple(changed if each.id == column.id else each for each in table.columns)
+            table = msgspec.structs.replace(table, columns=columns)
+    return designed(table, key_of(stmt), stmt.clauses, stmt.options)
+
+
 def columns_of_query(found: BoundQuery) -> tuple[Column, ...]:
     """A table's columns for the rows of a query; a column of bare NULLs is text."""
     return tuple(
@@ -162,14 +176,20 @@ def _columns_of(stmt: ast.CreateTable) -> tuple[Column, ...]:
 
 
 def _constraints_of(stmt: ast.CreateTable) -> tuple[Constraint, ...]:
-    """The CHECKs; unnamed ones are ``{table}_{column}_check`` or ``{table}_check``, numbered where that is taken."""
+    """Keys and CHECKs; unnamed ones are ``{table}_{column}_check`` and the like, numbered where that is taken."""
     made: list[Constraint] = []
     table = stmt.name.last
-    written = [
-        (name, f"{table}_{column.name}_check", text) for column in stmt.columns for name, _, text in column.checks
-    ]
-    written += [(item.name, f"{table}_check", item.condition_text or "") for item in stmt.constraints]
-    for name, default, text in written:
+    written: list[tuple[str | None, str, Constraint]] = []
+    for column in stmt.columns:
+        if column.primary_key:
+            rule = Constraint("primary key", "", (column.name,), enforced=not column.not_enforced)
+            written.append((None, f"{table}_pkey", rule))
+        for name, _, text in column.checks:
+            written.append((name, f"{table}_{column.name}_check", Constraint("check", "", text=text)))
+    for item in stmt.constraints:
+        rule = Constraint(item.kind, "", item.columns, item.condition_text or "", not item.not_enforced)
+        written.append((item.name, f"{table}_{'pkey' if item.kind == 'primary key' else 'check'}", rule))
+    for name, default, rule in written:
         taken = {constraint.name for constraint in made}
         chosen = name or default
         number = 0
@@ -178,20 +198,17 @@ def _constraints_of(stmt: ast.CreateTable) -> tuple[Constraint, ...]:
                 raise DuplicateObject(f'constraint "{name}" for relation "{table}" already exists')
             number += 1
             chosen = f"{default}{number}"
-        made.append(Constraint("check", chosen, text=text))
+        made.append(msgspec.structs.replace(rule, name=chosen))
     return tuple(made)
 
 
 def _refuse_later(stmt: ast.CreateTable) -> None:
     if stmt.temporary:
         raise FeatureNotSupported("temporary tables are not supported yet")
-    if stmt.options:
-        raise FeatureNotSupported(f'table option "{stmt.options[0].name}" is not supported yet')
-    for column in stmt.columns:
-        if column.primary_key or column.unique:
-            raise FeatureNotSupported(f"{'PRIMARY KEY' if column.primary_key else 'UNIQUE'} is not supported yet")
+    if any(column.unique for column in stmt.columns):
+        raise FeatureNotSupported("UNIQUE is not supported yet")
     for constraint in stmt.constraints:
-        if constraint.kind != "check":
+        if constraint.kind not in ("check", "primary key"):
             raise FeatureNotSupported(f"{constraint.kind.upper()} is not supported yet")
 
 

@@ -15,12 +15,15 @@ from lake.db.names import find_table, qualified
 from lake.db.result import Result
 from lake.db.session import Run
 from lake.db.statements import statement
+from lake.db.statements.table_design import merging, uses_of, with_layout, with_options
 from lake.db.write.checks import check_definition
 from lake.errors import (
     CheckViolation,
+    DependentObjects,
     DuplicateColumn,
     DuplicateObject,
     FeatureNotSupported,
+    InvalidTableDefinition,
     NotNullViolation,
     SerializationFailure,
     UndefinedColumn,
@@ -99,7 +102,8 @@ def _definition(before: Table, after: Table) -> Callable[[State], list[Change]]:
         now = state.table_by_id(before.id)
         if (now.written, now.changed, now.epoch) != (before.written, before.changed, before.epoch):
             raise SerializationFailure(f'rows of table "{now.name}" were written while it was altered')
-        if (now.name, now.columns, now.constraints) != (before.name, before.columns, before.constraints):
+        is_same = (now.name, now.columns, now.constraints) == (before.name, before.columns, before.constraints)
+        if not is_same or (now.design, now.options) != (before.design, before.options):
             raise SerializationFailure(f'table "{now.name}" was altered by another statement')
         return [] if after == before else [_change(after)]
 
@@ -116,6 +120,7 @@ def _change(table: Table) -> AlterTable:
         table.options,
         table.comment,
         table.next_column,
+        table.design,
     )
 
 
@@ -149,7 +154,11 @@ def _add_column(table: Table, action: ast.AlterAction, run: Run, notices: list[s
             hint="add the column, then UPDATE it and ALTER COLUMN",
         )
     if definition.primary_key or definition.unique:
-        raise FeatureNotSupported(f"{'PRIMARY KEY' if definition.primary_key else 'UNIQUE'} is not supported yet")
+        words = "PRIMARY KEY" if definition.primary_key else "UNIQUE"
+        raise FeatureNotSupported(f"ADD COLUMN .. {words} is not supported: no file is rewritten")
+    if (definition.merge is not None) != (table.kind == "merge"):
+        words = "needs a MERGE function" if table.kind == "merge" else "takes no MERGE function"
+        raise InvalidTableDefinition(f'column "{definition.name}" of relation "{table.name}" {words}')
     type = bind_type(definition.type)
     id = max([table.next_column, *(column.id + 1 for column in table.columns)])
     taken = {column.stored for column in table.columns} | set(table.gone)
@@ -157,6 +166,8 @@ def _add_column(table: Table, action: ast.AlterAction, run: Run, notices: list[s
     while stored in taken:
         stored += "_"
     made = msgspec.structs.replace(Column.of(id, definition.name, type), stored=stored)
+    if definition.merge is not None:
+        made = merging(made, definition.merge)
     constraints = list(table.constraints)
     for name, _, text in definition.checks:
         constraints.append(_check(table, constraints, name, text, f"{table.name}_{definition.name}_check"))
@@ -172,8 +183,13 @@ def _drop_column(table: Table, action: ast.AlterAction, run: Run, notices: list[
         notices.append(f'column "{action.name}" of relation "{table.name}" does not exist, skipping')
         return table
     gone = _column(table, action.name)
+    use = uses_of(table, gone.id)
+    if use is not None:
+        raise DependentObjects(f'cannot drop column "{gone.name}" of relation "{table.name}": its {use} needs it')
     columns = tuple(column for column in table.columns if column.id != gone.id)
-    constraints = tuple(item for item in table.constraints if gone.name not in _columns_in(item.text))
+    constraints = tuple(
+        item for item in table.constraints if gone.name not in (*item.columns, *_columns_in(item.text))
+    )
     return msgspec.structs.replace(table, columns=columns, constraints=constraints)
 
 
@@ -187,13 +203,16 @@ def _rename_column(table: Table, action: ast.AlterAction, run: Run, notices: lis
             return ast.Column(ast.Name((*node.name.parts[:-1], action.to)))
         return node
 
-    constraints = tuple(
-        msgspec.structs.replace(item, text=unparse(ast.rewrite(parser.parse_expression(item.text), rename)))
-        if action.name in _columns_in(item.text)
-        else item
-        for item in table.constraints
+    def renamed_rule(item: Constraint) -> Constraint:
+        columns = tuple(action.to if name == action.name else name for name in item.columns)
+        if action.name not in _columns_in(item.text):
+            return msgspec.structs.replace(item, columns=columns)
+        text = unparse(ast.rewrite(parser.parse_expression(item.text), rename))
+        return msgspec.structs.replace(item, columns=columns, text=text)
+
+    return msgspec.structs.replace(
+        _with_column(table, renamed), constraints=tuple(map(renamed_rule, table.constraints))
     )
-    return msgspec.structs.replace(_with_column(table, renamed), constraints=constraints)
 
 
 def _columns_in(text: str) -> set[str]:
@@ -236,6 +255,8 @@ def _set_default(table: Table, action: ast.AlterAction, run: Run, notices: list[
 
 def _set_not_null(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
     column = _column(table, action.name)
+    if action.kind == "drop not null" and column.id in table.design.key:
+        raise InvalidTableDefinition(f'column "{column.name}" is in a primary key')
     if action.kind == "drop not null":
         return _with_column(table, msgspec.structs.replace(column, not_null=False))
     if _any(f"SELECT 1 FROM {_named(table)} WHERE {quote_name(column.name)} IS NULL LIMIT 1", run):
@@ -249,6 +270,8 @@ def _set_not_null(table: Table, action: ast.AlterAction, run: Run, notices: list
 def _add_constraint(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
     constraint = action.constraint
     assert constraint is not None, "ADD CONSTRAINT has a constraint"
+    if constraint.kind == "primary key":
+        return _add_key_fact(table, constraint)
     if constraint.kind != "check":
         raise FeatureNotSupported(f"{constraint.kind.upper()} is not supported yet")
     text = constraint.condition_text or ""
@@ -257,6 +280,24 @@ def _add_constraint(table: Table, action: ast.AlterAction, run: Run, notices: li
     check_definition(after, run.binder(), run.context())
     _demand_check(table, made, _named(table), run)
     return after
+
+
+def _add_key_fact(table: Table, constraint: ast.TableConstraint) -> Table:
+    """PRIMARY KEY .. NOT ENFORCED of a table that is there."""
+    if not constraint.not_enforced:
+        raise FeatureNotSupported(
+            f'ADD PRIMARY KEY to table "{table.name}" is not supported: no file is rewritten',
+            hint="make a table with the key and INSERT .. SELECT, or say NOT ENFORCED",
+        )
+    if any(item.kind == "primary key" for item in table.constraints):
+        raise InvalidTableDefinition(f'multiple primary keys for table "{table.name}" are not allowed')
+    for name in constraint.columns:
+        _column(table, name)
+    name = constraint.name or f"{table.name}_pkey"
+    if any(item.name == name for item in table.constraints):
+        raise DuplicateObject(f'constraint "{name}" for relation "{table.name}" already exists')
+    made = Constraint("primary key", name, constraint.columns, enforced=False)
+    return msgspec.structs.replace(table, constraints=(*table.constraints, made))
 
 
 def _check(
@@ -283,11 +324,25 @@ def _demand_check(table: Table, constraint: Constraint, rows: str, run: Run) -> 
 
 def _drop_constraint(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
     kept = tuple(item for item in table.constraints if item.name != action.name)
+    if table.key and any(item.kind == "primary key" and item not in kept for item in table.constraints):
+        raise FeatureNotSupported(f'the key "{action.name}" of table "{table.name}" cannot be dropped: no file is rewritten')
     if len(kept) == len(table.constraints):
         if not action.quiet:
             raise UndefinedObject(f'constraint "{action.name}" of relation "{table.name}" does not exist')
         notices.append(f'constraint "{action.name}" of relation "{table.name}" does not exist, skipping')
     return msgspec.structs.replace(table, constraints=kept)
+
+
+# --- layout and options ----------------------------------------------------------------------------------------------
+
+
+def _set_options(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
+    return with_options(table, action.options)
+
+
+def _set_layout(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
+    assert action.clause is not None, "a layout has a clause"
+    return with_layout(table, action.clause)
 
 
 def _named(table: Table) -> str:
@@ -315,4 +370,6 @@ _ACTIONS: Final[dict[str, Action]] = {
     "drop not null": _set_not_null,
     "add constraint": _add_constraint,
     "drop constraint": _drop_constraint,
+    "set options": _set_options,
+    "layout": _set_layout,
 }

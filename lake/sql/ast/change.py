@@ -8,7 +8,7 @@ from lake.sql.ast.base import Name, Node
 from lake.sql.ast.dml import Statement
 from lake.sql.ast.expr import Expr, TypeName
 from lake.sql.ast.query import Alias, SelectItem, Source
-from lake.sql.ast.table import ColumnDefinition, TableConstraint
+from lake.sql.ast.table import ColumnDefinition, LayoutClause, Option, TableConstraint
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,8 @@ class AlterAction(Node):
     constraint: TableConstraint | None = None
     type: TypeName | None = None
     text: str = ""
+    options: tuple[Option, ...] = ()
+    clause: LayoutClause | None = None
 
 
 @dataclass(frozen=True, slots=True)

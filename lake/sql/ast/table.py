@@ -23,7 +23,9 @@ class IfTaken(Enum):
 class ColumnDefinition(Node):
     """``name type [NOT NULL] [DEFAULT expr] [CHECK (cond)]`` ..; ``default_text`` and ``checks`` keep the user's words.
 
-    checks   pairs of constraint name (None where unnamed) and condition
+    checks       triples of constraint name (None where unnamed), condition and its text
+    primary_key  of the table, alone; with ``not_enforced`` a fact for tools that makes no key
+    merge        what combines values of rows with one key
     """
 
     name: str
@@ -34,6 +36,8 @@ class ColumnDefinition(Node):
     checks: tuple[tuple[str | None, Expr, str], ...] = ()
     primary_key: bool = False
     unique: bool = False
+    not_enforced: bool = False
+    merge: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,16 @@ class TableConstraint(Node):
     columns: tuple[str, ...] = ()
     condition: Expr | None = None
     condition_text: str | None = None
+    not_enforced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutClause(Node):
+    """``PARTITION BY expr``, ``CLUSTER BY (columns)``, ``SEQUENCE BY column``, ``TTL expr``; ``kind`` is those words."""
+
+    kind: str
+    columns: tuple[str, ...] = ()
+    expr: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +71,13 @@ class Option(Node):
 
 @dataclass(frozen=True, slots=True)
 class CreateTable(Statement):
-    """``CREATE TABLE t (columns, constraints) WITH (options)``, ``.. LIKE s`` and ``.. AS query``."""
+    """``CREATE TABLE t (columns, constraints) clauses WITH (options)``, ``.. LIKE s`` and ``.. AS query``."""
 
     name: Name
     columns: tuple[ColumnDefinition, ...] = ()
     constraints: tuple[TableConstraint, ...] = ()
     options: tuple[Option, ...] = ()
+    clauses: tuple[LayoutClause, ...] = ()
     like: Name | None = None
     query: Query | None = None
     with_data: bool = True

@@ -176,6 +176,14 @@ class ChangeBuild(BaseBuild):
         """``ALTER COLUMN a DROP NOT NULL``."""
         return ast.AlterAction("drop not null", name)
 
+    def set_options(self, *options: ast.Option) -> ast.AlterAction:
+        """``SET (retention = '30 days')``."""
+        return ast.AlterAction("set options", options=options)
+
+    def set_layout(self, clause: ast.LayoutClause) -> ast.AlterAction:
+        """``CLUSTER BY (a, b)``."""
+        return ast.AlterAction("layout", clause=clause)
+
     def comment_on(self, kind: str, name: ast.Name, text: str | None) -> ast.Statement:
         """``COMMENT ON TABLE t IS 'text'``."""
         return ast.Comment(kind, name, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -11,6 +12,8 @@ from lake.sql import ast
 from lake.sql.build.base import BaseBuild
 
 Value = str | int | float | bool | tuple[str, ...]
+Clause = ast.LayoutClause | tuple[ast.Option, ...]
+Clauses = tuple[Clause, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +45,43 @@ class TableBuild(BaseBuild):
 
     def create_table(self, head: Head, *parts: Any) -> ast.Statement:
         """``CREATE TABLE t (..) WITH (..)``."""
-        *elements, options = parts
-        return self._table(head, elements, options)
+        *elements, clauses = parts
+        return self._table(head, elements, clauses)
 
     def create_empty_table(self, head: Head) -> ast.Statement:
         """``CREATE TABLE t``: no columns yet."""
-        return self._table(head, [], None)
+        return self._table(head, [], ())
 
-    def create_table_as(self, head: Head, options: Any, query: ast.Query, with_data: str | None) -> ast.Statement:
+    def create_table_as(self, head: Head, clauses: Clauses, query: ast.Query, with_data: str | None) -> ast.Statement:
         """``CREATE TABLE t AS SELECT ..``."""
-        return self._table(head, [], options, query=query, with_data=with_data != "with no data")
+        return self._table(head, [], clauses, query=query, with_data=with_data != "with no data")
 
     def create_table_columns_as(self, head: Head, *parts: Any) -> ast.Statement:
         """``CREATE TABLE t (a INT) AS SELECT ..``."""
-        *elements, options, query, with_data = parts
-        return self._table(head, elements, options, query=query, with_data=with_data != "with no data")
+        *elements, clauses, query, with_data = parts
+        return self._table(head, elements, clauses, query=query, with_data=with_data != "with no data")
 
     def create_table_like(self, head: Head, like: ast.Name) -> ast.Statement:
         """``CREATE TABLE t LIKE s``."""
-        return self._table(head, [], None, like=like)
+        return self._table(head, [], (), like=like)
 
-    def _table(self, head: Head, elements: list[ast.Node], options: Any, **rest: Any) -> ast.Statement:
+    def _table(self, head: Head, elements: list[ast.Node], clauses: Clauses, **rest: Any) -> ast.Statement:
         columns = tuple(element for element in elements if isinstance(element, ast.ColumnDefinition))
         constraints = tuple(element for element in elements if isinstance(element, ast.TableConstraint))
+        options = [option for clause in clauses if isinstance(clause, tuple) for option in clause]
+        layout = [clause for clause in clauses if isinstance(clause, ast.LayoutClause)]
+        for kind, count in Counter([clause.kind for clause in layout]).items():
+            if count > 1:
+                raise self._failure(f"{kind.upper()} is written twice")
         return ast.CreateTable(
-            head.name, columns, constraints, options or (), if_taken=head.if_taken, temporary=head.temporary, **rest
+            head.name,
+            columns,
+            constraints,
+            tuple(options),
+            tuple(layout),
+            if_taken=head.if_taken,
+            temporary=head.temporary,
+            **rest,
         )
 
     def _if_taken(self, or_replace: object, if_not_exists: object) -> ast.IfTaken:
@@ -111,17 +126,21 @@ class TableBuild(BaseBuild):
         expr, text = spoken
         return Constraint({}, (name, expr, text))
 
-    def column_primary_key(self) -> Constraint:
-        """``PRIMARY KEY``."""
-        return Constraint({"primary_key": True})
+    def column_primary_key(self, enforced: str | None) -> Constraint:
+        """``PRIMARY KEY NOT ENFORCED``."""
+        return Constraint({"primary_key": True, "not_enforced": enforced == "not enforced"})
+
+    def column_merge(self, function: str) -> Constraint:
+        """``MERGE sum``."""
+        return Constraint({"merge": function})
 
     def column_unique(self) -> Constraint:
         """``UNIQUE``."""
         return Constraint({"unique": True})
 
-    def primary_key(self, columns: tuple[str, ...]) -> ast.TableConstraint:
-        """``PRIMARY KEY (a, b)``."""
-        return ast.TableConstraint("primary key", columns=columns)
+    def primary_key(self, columns: tuple[str, ...], enforced: str | None) -> ast.TableConstraint:
+        """``PRIMARY KEY (a, b) NOT ENFORCED``."""
+        return ast.TableConstraint("primary key", columns=columns, not_enforced=enforced == "not enforced")
 
     def unique(self, columns: tuple[str, ...]) -> ast.TableConstraint:
         """``UNIQUE (a, b)``."""
@@ -136,7 +155,31 @@ class TableBuild(BaseBuild):
         """``CONSTRAINT c UNIQUE (a)``."""
         return replace(constraint, name=name, span=None)
 
-    # --- options ---
+    # --- layout and options ---
+
+    def table_clauses(self, *clauses: Clause) -> Clauses:
+        """``CLUSTER BY (a) WITH (b = 1)``."""
+        return clauses
+
+    def table_clause(self, clause: ast.LayoutClause) -> ast.LayoutClause:
+        """``CLUSTER BY (a)``."""
+        return clause
+
+    def partition_by_clause(self, expr: ast.Expr) -> ast.LayoutClause:
+        """``PARTITION BY day(ts)``."""
+        return ast.LayoutClause("partition by", expr=expr)
+
+    def cluster_by(self, columns: tuple[str, ...]) -> ast.LayoutClause:
+        """``CLUSTER BY (a, b)``."""
+        return ast.LayoutClause("cluster by", columns)
+
+    def sequence_by(self, column: str) -> ast.LayoutClause:
+        """``SEQUENCE BY a``."""
+        return ast.LayoutClause("sequence by", (column,))
+
+    def time_to_live(self, expr: ast.Expr) -> ast.LayoutClause:
+        """``TTL a + INTERVAL '1 day'``."""
+        return ast.LayoutClause("ttl", expr=expr)
 
     def table_options(self, *options: ast.Option) -> tuple[ast.Option, ...]:
         """``WITH (a = 1, b = 'x')``."""

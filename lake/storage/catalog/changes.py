@@ -17,6 +17,7 @@ from lake.storage.catalog.model import (
     Column,
     Constraint,
     DataFile,
+    Design,
     Manifest,
     Schema,
     Table,
@@ -44,7 +45,7 @@ class CreateTable(msgspec.Struct, frozen=True, tag="create table"):
     table: Table
 
 
-class AlterTable(msgspec.Struct, frozen=True, tag="alter table"):
+class AlterTable(msgspec.Struct, frozen=True, tag="alter table", omit_defaults=True):
     """A table is defined anew; its rows and files stay."""
 
     table: int
@@ -55,6 +56,7 @@ class AlterTable(msgspec.Struct, frozen=True, tag="alter table"):
     options: dict[str, str]
     comment: str | None
     next_column: int
+    design: Design = Design()
 
 
 class DropTable(msgspec.Struct, frozen=True, tag="drop table"):

@@ -50,7 +50,7 @@ from lake.storage.catalog.changes import (
 from lake.storage.catalog.deletes import NONE, NOTHING, Positions, TableDeletes, decode_numbers, joined
 from lake.storage.catalog.maps import PersistentMap
 from lake.storage.catalog.model import (
-    SYSTEM_COLUMNS,
+    RESERVED_COLUMNS,
     Column,
     DataFile,
     Garbage,
@@ -414,7 +414,7 @@ def _check_columns(table: str, columns: Sequence[Column]) -> None:
     if not columns:
         raise InvalidTableDefinition(f'table "{table}" has no columns')
     for name in (column.name for column in columns):
-        if name in SYSTEM_COLUMNS:
+        if name in RESERVED_COLUMNS:
             raise InvalidTableDefinition(f'column name "{name}" is kept for the lake\'s own column')
     for kind in ("name", "stored", "id"):
         seen: set[object] = set()

@@ -32,6 +32,9 @@ SYSTEM_COLUMNS: Final[dict[str, Type]] = {
     UPDATED_AT: TIMESTAMPTZ,
 }
 
+DELETED = "_deleted"  # of keyed tables: NULL for a row as it was inserted, false after an UPDATE, true for a marker
+RESERVED_COLUMNS: Final = frozenset((*SYSTEM_COLUMNS, DELETED, "_change_type"))
+
 RangeValue = bool | int | float | str | None
 
 
@@ -42,6 +45,7 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     name     what SQL calls it
     stored   what files and log segments call it; a re-added name is stored under another
     default  SQL text, or None
+    merge    of a merge table's value: ``sum``, ``count``, ``min`` or ``max``, which combines those of one key
     """
 
     id: int
@@ -51,6 +55,7 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     default: str | None = None
     stored: str = ""
     comment: str | None = None
+    merge: str = ""
 
     @staticmethod
     def of(id: int, name: str, type: Type, *, not_null: bool = False, default: str | None = None) -> Column:
@@ -64,12 +69,37 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Constraint(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A rule of a table: ``kind`` is ``primary key``, ``unique`` or ``check``; ``text`` is a check's SQL."""
+    """A rule of a table: ``kind`` is ``primary key``, ``unique`` or ``check``; ``text`` is a check's SQL.
+
+    enforced  whether the lake sees to it; if not, it is a fact for tools
+    """
 
     kind: str
     name: str
     columns: tuple[str, ...] = ()
     text: str = ""
+    enforced: bool = True
+
+
+class Design(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a table keeps its rows; columns by id, 0 for none. Spec: SQL, Table options.
+
+    key        the key's columns in its order; none: every row is kept
+    sequence   whose greatest value wins among rows of one key; without it the last arrival does
+    ttl        the time after which, and ``ttl_secs``, a row disappears
+    partition  of which a file holds one value, or one ``unit``: ``year``, ``month``, ``day`` or ``hour``
+    cluster    by which the rows of files are ordered
+    retention  seconds for which the past is kept, or None for the lake's setting
+    """
+
+    key: tuple[int, ...] = ()
+    sequence: int = 0
+    ttl: int = 0
+    ttl_secs: int = 0
+    partition: int = 0
+    unit: str = ""
+    cluster: tuple[int, ...] = ()
+    retention: int | None = None
 
 
 class ColumnRange(msgspec.Struct, frozen=True, array_like=True):
@@ -133,6 +163,7 @@ class Table(msgspec.Struct, frozen=True, omit_defaults=True):
     horizon      the oldest commit at which the table can still be read: what was deleted before it may be gone
     changed      the newest commit that deleted or replaced rows
     gone         stored names of dropped columns, which no other column may take
+    kind         ``append``, ``upsert`` (the newest row of each key is kept) or ``merge`` (rows of a key combine)
     """
 
     id: int
@@ -157,10 +188,20 @@ class Table(msgspec.Struct, frozen=True, omit_defaults=True):
     horizon: int = 0
     changed: int = 0
     gone: tuple[str, ...] = ()
+    design: Design = Design()
 
     def column(self, name: str) -> Column | None:
         """The column that SQL calls ``name``, or None."""
         return next((column for column in self.columns if column.name == name), None)
+
+    def column_by_id(self, id: int) -> Column:
+        """The column with that id."""
+        return next(column for column in self.columns if column.id == id)
+
+    @property
+    def key(self) -> tuple[Column, ...]:
+        """The columns of the key, in its order; none of a table that keeps every row."""
+        return tuple(self.column_by_id(id) for id in self.design.key)
 
     @property
     def file_rows(self) -> int:
