@@ -77,16 +77,18 @@ class Description:
     types: tuple[Type, ...]
 
 
-def prepare(text: str) -> Prepared:
+def prepare(text: str, dialect: str = "postgres") -> Prepared:
     """The one statement of ``text``; an empty text is a statement that does nothing.
+
+    dialect  how the text is read, the session's
 
     42601  a text that is no statement, or several
     """
-    return _parse_kept(text) if len(text) <= TEXT_BYTES_MAX else _parse(text)
+    return _parse_kept(text, dialect) if len(text) <= TEXT_BYTES_MAX else _parse(text, dialect)
 
 
-def _parse(text: str) -> Prepared:
-    statements = parser.parse(text)
+def _parse(text: str, dialect: str) -> Prepared:
+    statements = parser.parse(text, dialect)
     assert len(statements) <= 1, "doors cut scripts into statements"
     if not statements:
         return Prepared(text, None, 0)

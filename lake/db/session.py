@@ -235,7 +235,8 @@ class Session:
         """
         try:
             literals = self._literals(params)
-            statements = parser.parse(text)
+            dialect = self.dialect
+            statements = parser.parse(text, dialect)
         except LakeError:
             if self.transaction is not None:
                 self.transaction.failed = True
@@ -244,6 +245,9 @@ class Session:
         with self._lock:
             for number, stmt in enumerate(statements):
                 result.run_through()
+                if self.dialect != dialect:
+                    dialect = self.dialect
+                    stmt = parser.parse(text, dialect)[number]
                 step = job if job is None or len(statements) == 1 else f"{job}:{number}"
                 result = self._execute_one(stmt, text, literals, step, cancellation or Cancellation(), stale_ms)
         return result
@@ -260,7 +264,7 @@ class Session:
 
         42601  a text that is no statements
         """
-        handlers = (STATEMENTS.get(type(stmt)) for stmt in parser.parse(text))
+        handlers = (STATEMENTS.get(type(stmt)) for stmt in parser.parse(text, self.dialect))
         return any(handler is not None and handler.role is not Role.READ for handler in handlers)
 
     def _literals(self, params: Mapping[str, Any] | Sequence[Any] | None) -> dict[str, bound.Literal]:
@@ -284,7 +288,7 @@ class Session:
 
         42601  a text that is not one query
         """
-        statements = parser.parse(text)
+        statements = parser.parse(text, self.dialect)
         if len(statements) != 1 or not isinstance(statements[0], ast.QueryStatement):
             raise SyntaxFailure("the body of an insert is one query")
         stmt = ast.Insert(ast.Name(table), (), statements[0].query)
@@ -329,14 +333,19 @@ class Session:
         self.principal.require(handler.role)
         return handler
 
+    @property
+    def dialect(self) -> str:
+        """``spark`` or ``postgres``: how text is read and which function a name means."""
+        found = self.settings["datafusion.sql_parser.dialect"].value.lower()
+        return "spark" if found in ("spark", "databricks") else "postgres"
+
     def statement_settings(self) -> Settings:
         """The settings a statement that starts at this moment sees."""
         values = {name: setting.value for name, setting in self.settings.items()}
-        dialect = values.get("datafusion.sql_parser.dialect", "postgres")
         return Settings(
             now=self.database.clock.now(),
             time_zone=values["timezone"],
-            dialect="spark" if dialect in ("spark", "databricks") else "postgres",
+            dialect=self.dialect,
             user=self.principal.user,
             database=self.database.name,
             local_files=self.principal.owner,

@@ -23,7 +23,7 @@ END = "$END"
 # Characters of a number; no type holds more, and Python refuses to read 4,300.
 DIGITS_MAX = 1_000
 
-_TOKEN = re.compile(
+_PATTERN = (
     r"""(?:\s++|--[^\n]*+)*+(?:
       (?P<escaped>[eE]'(?:[^'\\]|\\.|'')*+')
     | (?P<bytes>[xX]'[^']*+')
@@ -39,7 +39,14 @@ _TOKEN = re.compile(
     | (?P<operator>->>?|\#>>?|<=>|<->|<@|<<|<=|<>|@>|>>|>=|=>|==|=|::|:=|:|//|/|\*\*|\*|!~~\*|!~~|!~\*|!~|!=|~~\*|~~|~\*|~
                  |\|\||\||&&|&|\^@|\^|\?\||\?&|\?|[-+%\#<>@(),;.\[\]{}])
     | (?P<end>\Z)
-    )""",
+    )"""
+)
+_PLAIN_STRING = "(?P<string>'(?:[^']|'')*+')"
+_TOKEN = re.compile(_PATTERN, re.VERBOSE | re.DOTALL)
+_SPARK_STRING = r'''(?P<string>'(?:[^'\\]|\\.|'')*+'|"(?:[^"\\]|\\.|"")*+")'''
+_PLAIN_NAME = '(?P<quoted>"(?:[^"]|"")++")'
+_SPARK_TOKEN = re.compile(
+    _PATTERN.replace(_PLAIN_STRING, _SPARK_STRING).replace(_PLAIN_NAME, "(?P<quoted>`(?:[^`]|``)++`)"),
     re.VERBOSE | re.DOTALL,
 )
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
@@ -69,15 +76,16 @@ class Tokens:
         self.ends.append(end)
 
 
-def tokenize(text: str, words: Set[str], signs: dict[str, str]) -> Tokens:
+def tokenize(text: str, words: Set[str], signs: dict[str, str], *, spark: bool = False) -> Tokens:
     """The tokens of ``text``.
 
     words  every word that is part of a keyword, in capitals
     signs  operators and brackets that the grammar names, to their terminals; any other operator is an OPERATOR
+    spark  Spark's strings, in either quotes and with a backslash before what is meant as it stands, and names in `backticks`
     42601  a string, name or comment that does not end, or a character that begins nothing
     """
     tokens = Tokens()
-    match, position = _TOKEN.match, 0
+    match, position = (_SPARK_TOKEN if spark else _TOKEN).match, 0
     while True:
         found = match(text, position)
         if found is None:
@@ -109,6 +117,8 @@ def tokenize(text: str, words: Set[str], signs: dict[str, str]) -> Tokens:
         else:
             if kind == "dollar":
                 value = found.group("inside")
+            elif spark and kind == "string":
+                kind = "spark"
             terminal, content = _LITERALS[kind](value, start)
             tokens.add(terminal, content, start, position)
             if kind == "number" and text[position : position + 1].isalpha():
@@ -142,6 +152,11 @@ def _escaped(value: str, start: int) -> tuple[str, object]:
     return "STRING", _ESCAPE.sub(_unescape, value[2:-1])
 
 
+def _spark_string(value: str, start: int) -> tuple[str, object]:
+    """A string in either quotes, a doubled quote in it being one."""
+    return "STRING", _ESCAPE.sub(_unescape, value[1:-1].replace(value[0] * 2, f"\\{value[0]}"))
+
+
 def _unescape(found: re.Match[str]) -> str:
     if found.group() == "''":
         return "'"
@@ -160,8 +175,9 @@ _LITERALS: dict[str, Callable[[str, int], tuple[str, object]]] = {
     "number": _number,
     "bytes": _bytes,
     "escaped": _escaped,
+    "spark": _spark_string,
     "string": lambda value, start: ("STRING", value[1:-1].replace("''", "'")),
-    "quoted": lambda value, start: ("IDENT", value[1:-1].replace('""', '"')),
+    "quoted": lambda value, start: ("IDENT", value[1:-1].replace(value[0] * 2, value[0])),
     "dollar": lambda value, start: ("STRING", value),
     "parameter": lambda value, start: ("PARAMETER", value[1:]),
 }

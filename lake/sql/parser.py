@@ -27,6 +27,19 @@ TEXT_MAX = 64 * 1024 * 1024
 DEPTH_MAX = 1_000
 sys.setrecursionlimit(max(sys.getrecursionlimit(), 20 * DEPTH_MAX))
 
+# Quantifiers that are functions where no comparison stands before them: ``any(x > 1)``.
+CALLED_QUANTIFIERS = frozenset(("ANY", "SOME"))
+
+# Operators that are names unless an operand follows, and the tokens it may begin with.
+INFIX_WORDS = frozenset(("DIV", "GLOB", "RLIKE", "REGEXP"))
+OPERAND_KINDS = frozenset(
+    "STRING BYTES INTEGER DECIMAL FLOAT PARAMETER IDENT LPAR LSQB LBRACE MINUS PLUS TILDE AT QMARK".split()
+)
+OPERAND_WORDS = frozenset(
+    "NULL TRUE FALSE CASE CAST NOT EXISTS ARRAY INTERVAL CURRENT_CATALOG CURRENT_DATE CURRENT_ROLE CURRENT_SCHEMA"
+    " CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER LOCALTIME LOCALTIMESTAMP SESSION_USER".split()
+)
+
 # Keywords listed in an error.
 EXPECTED_MAX = 8
 
@@ -65,14 +78,15 @@ _loading = threading.Lock()
 _loaded: list[_Machine] = []
 
 
-def parse(text: str) -> list[ast.Statement]:
+def parse(text: str, dialect: str = "postgres") -> list[ast.Statement]:
     """The statements of a script, each with its ``span`` in ``text``.
 
+    dialect  ``spark`` for Spark's strings and quoted names
     42601  the text is not a script of statements; the detail shows where and what could stand there
     54000  the text is longer than TEXT_MAX
     54001  an expression or query nested deeper than DEPTH_MAX
     """
-    statements = _run(text, "script")
+    statements = _run(text, "script", spark=dialect == "spark")
     assert isinstance(statements, list)
     return statements
 
@@ -130,11 +144,11 @@ def _ready(
     return origin, size, picks, builder, picks == tuple((index, False) for index in range(size)), action == GATHER
 
 
-def _run(text: str, start: str) -> object:
+def _run(text: str, start: str, *, spark: bool = False) -> object:
     if len(text) > TEXT_MAX:
         raise ProgramLimitExceeded(f"statement of {len(text)} characters is longer than {TEXT_MAX}")
     machine = _machine()
-    tokens = tokenize(text, machine.known, machine.tables.signs)
+    tokens = tokenize(text, machine.known, machine.tables.signs, spark=spark)
     return _Run(machine, text, tokens).parse(start)
 
 
@@ -219,11 +233,20 @@ class _Run:
             if terminal in row and self._follows(parts, index) and self._can_take(terminal):
                 return terminal, " ".join(parts).lower(), len(parts)
         keyword = tables.words.get(word)
+        if word in CALLED_QUANTIFIERS and keyword not in row and self.tokens.kinds[index + 1] == "LPAR":
+            return "IDENT", word.lower(), 1
+        if word in INFIX_WORDS and not self._begins_operand(index + 1):
+            return "IDENT", word.lower(), 1
         if word in tables.reserved:
             return keyword or "", word.lower(), 1
         if keyword is not None and keyword in row and self._can_take(keyword):
             return keyword, word.lower(), 1
         return "IDENT", word.lower(), 1
+
+    def _begins_operand(self, index: int) -> bool:
+        """Whether an operand can begin at ``index``: what parts an operator that is a word from a name."""
+        kind, value = self.tokens.kinds[index], self.tokens.values[index]
+        return kind in OPERAND_KINDS or (kind == WORD and (value in OPERAND_WORDS or value not in self.tables.reserved))
 
     def _follows(self, parts: tuple[str, ...], index: int) -> bool:
         """Whether the tokens from ``index`` are these words."""

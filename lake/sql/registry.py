@@ -179,6 +179,17 @@ class TableFunction(Function):
     lists: str | None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Generator(Function):
+    """A function that makes several rows or columns of one row, in a select list or in FROM.
+
+    ``expand(name, values, bound)`` takes the arguments as written and bound, and answers a name and an expression for
+    each column.
+    """
+
+    expand: Callable[..., Any]
+
+
 FUNCTIONS: dict[str, list[Function]] = {}
 
 
@@ -269,6 +280,16 @@ def table_function(
     def register(make: F) -> F:
         _add(signature, aliases, lambda parsed: TableFunction(parsed, group, origin, _doc(make), None, make, lists))
         return make
+
+    return register
+
+
+def generator(signature: str, *, group: str, origin: str = "spark", aliases: Sequence[str] = ()) -> Callable[[F], F]:
+    """Registers a generator; what follows the arrow is ROWS."""
+
+    def register(expand: F) -> F:
+        _add(signature, aliases, lambda parsed: Generator(parsed, group, origin, _doc(expand), None, expand))
+        return expand
 
     return register
 

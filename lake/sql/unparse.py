@@ -373,6 +373,8 @@ def _select(select: ast.Select) -> str:
 
 
 def _item(item: ast.SelectItem) -> str:
+    if item.names:
+        return f"{_expr(item.expr, 0)} AS {_columns(item.names).strip()}"
     return _expr(item.expr, 0) + (f" AS {quote_name(item.alias, is_label=True)}" if item.alias is not None else "")
 
 

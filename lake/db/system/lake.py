@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from lake.db.system import system_table
-from lake.sql.registry import FUNCTIONS, Aggregate, Scalar, TableFunction, Window
+from lake.sql.registry import FUNCTIONS, Aggregate, Generator, Scalar, TableFunction, Window
 from lake.storage.catalog.model import Table
 from lake.types import BIGINT, TEXT
 
@@ -55,4 +55,6 @@ def functions(catalog: StatementCatalog) -> Iterator[Row]:
             yield name, kind, item.group, f"{name}({parameters})", item.signature.returns, first
 
 
-KINDS = {Scalar: "scalar", Aggregate: "aggregate", Window: "window", TableFunction: "table"}
+KINDS = {
+    Scalar: "scalar", Aggregate: "aggregate", Window: "window", TableFunction: "table", Generator: "generator",
+}  # fmt: skip

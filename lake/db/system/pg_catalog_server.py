@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lake.db.system import system_table
 from lake.db.system.pg_catalog_oids import DATABASE, OWNER
-from lake.sql.registry import FUNCTIONS, Aggregate, TableFunction, Window
+from lake.sql.registry import FUNCTIONS, Aggregate, Generator, TableFunction, Window
 from lake.types import BOOLEAN, DOUBLE, INT, OID, SMALLINT, TEXT, TIMESTAMPTZ, List, Type
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def pg_proc(catalog: StatementCatalog) -> Iterator[Row]:
             names = [parameter.name for parameter in item.signature.parameters]
             oid = 20_000_000 + zlib.crc32(f"{name}/{place}".encode()) % 900_000_000
             yield (
-                oid, name, 11, OWNER, 12, 1.0, 0.0, 0, "-", kind, False, False, True, isinstance(item, TableFunction),
+                oid, name, 11, OWNER, 12, 1.0, 0.0, 0, "-", kind, False, False, True, isinstance(item, TableFunction | Generator),
                 "i", "s", len(names), 0, 25, [0] * len(names), None, None, names, None, name, None, None,
             )  # fmt: skip
 

@@ -177,7 +177,7 @@ class Connection:
         self.node.check_serving()
         self.cancellation = Cancellation()
         self._close_portal("")
-        script = parse_script(fields["text"])
+        script = parse_script(fields["text"], self.client.session.dialect)
         if not script:
             self.wire.send(encode("EmptyQueryResponse"))
         for piece, source in script:
@@ -285,7 +285,7 @@ class Connection:
         """Parse: a statement under a name."""
         self.node.check_serving()
         client, name, text = self.client, fields["statement"], fields["text"]
-        source = parse_one(text)
+        source = parse_one(text, client.session.dialect)
         client.check_may_run(source)
         if not name:
             client.statements.pop("", None)

@@ -174,15 +174,15 @@ class Client:
         return "COMMIT" if self.session.commit() else "ROLLBACK"
 
 
-def parse_script(text: str) -> list[tuple[Piece, Prepared | Command]]:
+def parse_script(text: str, dialect: str) -> list[tuple[Piece, Prepared | Command]]:
     """The statements of a script, all parsed before any runs.
 
     42601  one of them is no statement; the position counts from the script's start
     """
-    return [(piece, parse_piece(piece)) for piece in split(text)]
+    return [(piece, parse_piece(piece, dialect)) for piece in split(text)]
 
 
-def parse_one(text: str) -> Prepared | Command:
+def parse_one(text: str, dialect: str) -> Prepared | Command:
     """The statement of a Parse message.
 
     42601  several statements
@@ -192,15 +192,15 @@ def parse_one(text: str) -> Prepared | Command:
         return prepare("")
     if len(pieces) > 1:
         raise SyntaxFailure("cannot insert multiple commands into a prepared statement")
-    return parse_piece(pieces[0])
+    return parse_piece(pieces[0], dialect)
 
 
-def parse_piece(piece: Piece) -> Prepared | Command:
+def parse_piece(piece: Piece, dialect: str) -> Prepared | Command:
     """One statement, the door's or the session's."""
     if piece.word in DOOR_WORDS and is_of_door(piece):
         return Command(piece)
     try:
-        return prepare(piece.text)
+        return prepare(piece.text, dialect)
     except SyntaxFailure as error:
         if error.position is not None:
             error.position += piece.start

@@ -105,6 +105,36 @@ def similar_to(text: Value, pattern: Value, escape: Value | None = None) -> pa.A
     return with_constants(run, pa.bool_(), text, pattern, pa.scalar("\\") if escape is None else escape)
 
 
+@scalar("glob(text VARCHAR, pattern VARCHAR) -> BOOLEAN", group=GROUP, origin="duckdb")
+def glob_like(text: Value, pattern: Value) -> pa.Array:
+    """Whether the whole text matches a pattern as of file names: * any text, ? one character, [a-c] one of these.
+
+    >>> 'best.txt' GLOB '*.txt'
+    true
+    """
+    return with_constants(lambda column, pattern: _matches(column, glob_pattern(pattern), "s"), pa.bool_(), text, pattern)
+
+
+@lru_cache(1000)
+def glob_pattern(pattern: str) -> str:
+    """The regular expression of a GLOB pattern; [!..] is a class left out, a bracket that does not close is itself."""
+    parts, place = [], 0
+    while place < len(pattern):
+        char = pattern[place]
+        end = pattern.find("]", place + 2)
+        if char == "[" and end > 0:
+            inside = pattern[place + 1 : end].replace("\\", "\\\\")
+            parts.append(f"[^{inside[1:]}]" if inside[0] in "!^" else f"[{inside}]")
+            place = end
+        elif char == "\\" and place + 1 < len(pattern):
+            place += 1
+            parts.append(re.escape(pattern[place]))
+        else:
+            parts.append({"*": ".*", "?": "."}.get(char, re.escape(char)))
+        place += 1
+    return f"^(?:{''.join(parts)})$"
+
+
 @lru_cache(1000)
 def similar_pattern(pattern: str, escape: str) -> str:
     """The regular expression of a SIMILAR TO pattern."""

@@ -199,6 +199,8 @@ class LikeKind(Enum):
     LIKE = "LIKE"
     ILIKE = "ILIKE"
     SIMILAR = "SIMILAR TO"
+    GLOB = "GLOB"
+    REGEX = "RLIKE"
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,10 +45,14 @@ class Query(Body):
 
 @dataclass(frozen=True, slots=True)
 class SelectItem(Node):
-    """An item of the select list; ``text`` is what the user wrote, for the names of unnamed columns."""
+    """An item of the select list; ``text`` is what the user wrote, for the names of unnamed columns.
+
+    names  of the columns of a generator: ``AS (key, value)``
+    """
 
     expr: Expr
     alias: str | None = None
+    names: tuple[str, ...] = ()
     text: str = field(default="", compare=False)
 
 

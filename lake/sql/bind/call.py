@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from lake.errors import FeatureNotSupported, SyntaxFailure, WrongObjectType
 from lake.sql import ast, bound
-from lake.sql.bind import aggregate, unnest, window
+from lake.sql.bind import aggregate, generators, unnest, window
 from lake.sql.bind.arguments import bind_arguments, function_name, ordered_arguments
 from lake.sql.bind.expr import compare
 from lake.sql.bind.overload import call_function, call_operator, choose, dialect_name, takes_count, unknown_function
 from lake.sql.bind.scope import Env, binds
 from lake.sql.bound import Expr
-from lake.sql.registry import FUNCTIONS, Aggregate, Scalar, Window
+from lake.sql.registry import FUNCTIONS, Aggregate, Generator, Scalar, Window
 from lake.types import BOOLEAN, Interval
 
 
@@ -28,6 +28,8 @@ def bind_call(call: ast.Call, env: Env) -> Expr:
     if not overloads:
         raise unknown_function(name, None, env.position(call))
     kinds = {item.__class__ for item in overloads}
+    if Generator in kinds:
+        return generators.bind_generator(call, name, env)
     if call.over is not None and kinds & {Window, Aggregate}:
         return window.bind_window_call(call, name, env)
     if Aggregate in kinds and (Scalar not in kinds or _looks_aggregate(call, name)):

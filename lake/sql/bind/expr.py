@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal as PyDecimal
 from typing import Final
 
 from lake.arrow_names import parse_arrow_name
@@ -34,6 +35,7 @@ from lake.types import (
     BYTES,
     DECIMAL_DEFAULT,
     DECIMAL_SPELLINGS,
+    INT,
     INTERVAL,
     NULL,
     TEXT,
@@ -102,7 +104,14 @@ def bind_literal(expr: ast.Literal, env: Env) -> Expr:
         case bytes():
             return Literal(BYTES, expr.value)
         case _:
-            return number_literal(expr.value)
+            return _number(expr.value, env)
+
+
+def _number(value: int | PyDecimal | float, env: Env) -> Literal:
+    """A number; a whole one that 32 bits hold is an INT in Spark's dialect."""
+    if isinstance(value, int) and -(1 << 31) <= value < 1 << 31 and env.shared.settings.dialect == "spark":
+        return Literal(INT, value)
+    return number_literal(value)
 
 
 @binds(ast.TypedLiteral)
@@ -189,6 +198,8 @@ def bind_default(expr: ast.Default, env: Env) -> Expr:
 @binds(ast.Unary)
 def bind_unary(expr: ast.Unary, env: Env) -> Expr:
     """Minus, plus, bitwise not and absolute value; the sign of a constant is part of it."""
+    if expr.op == "-" and isinstance(expr.operand, ast.Literal) and expr.operand.value == 1 << 31:
+        return _number(-(1 << 31), env)
     operand = env.bind(expr.operand)
     if expr.op == "-" and isinstance(operand, Literal):
         value = operand.value
@@ -352,7 +363,7 @@ def bind_in_list(expr: ast.InList, env: Env) -> Expr:
 @binds(ast.Like)
 def bind_like(expr: ast.Like, env: Env) -> Expr:
     """LIKE, ILIKE and SIMILAR TO, which are functions of the registry."""
-    name = {ast.LikeKind.LIKE: "like", ast.LikeKind.ILIKE: "ilike", ast.LikeKind.SIMILAR: "similar_to"}[expr.kind]
+    name = expr.kind.value.lower().replace(" ", "_")
     arguments = [env.bind(expr.operand), env.bind(expr.pattern)]
     if expr.escape is not None:
         arguments.append(env.bind(expr.escape))

@@ -9,12 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lake.errors import FeatureNotSupported, InvalidColumnReference, UndefinedFunction, WrongObjectType
-from lake.sql import ast, plan
+from lake.errors import (
+    FeatureNotSupported,
+    InvalidColumnReference,
+    LakeError,
+    SyntaxFailure,
+    UndefinedFunction,
+    WrongObjectType,
+)
+from lake.sql import ast, parser, plan
 from lake.sql.bind.arguments import function_name
 from lake.sql.bind.coerce import is_nullable, python_value
 from lake.sql.bind.overload import call_function, choose, table_overloads, unknown_function
-from lake.sql.bind.scope import Entry, Env, From
+from lake.sql.bind.scope import Entry, Env, From, Scope
 from lake.sql.bind.window import RUNNING
 from lake.sql.bound import Column, Expr, Literal, MakeList, WindowCall
 from lake.sql.registry import FUNCTIONS, Scalar, TableFunction, Window
@@ -38,6 +45,8 @@ def bind_function(source: ast.FunctionSource, env: Env) -> From:
     name = function_name(source.name)
     if name in ("unnest", "explode", "flatten"):
         return _bind_unnest(source, name, env)
+    if name == "spark_sql":
+        return _bind_spark_query(source, env)
     overloads = table_overloads(name)
     if not overloads:
         return _bind_scalar(source, name, env)
@@ -52,6 +61,34 @@ def bind_function(source: ast.FunctionSource, env: Env) -> From:
     if lists is None or named:
         raise FeatureNotSupported(f"the arguments of {name}() must be constants", position=env.position(source))
     return _unnest(source, name, [call_function(lists, arguments, env, source)], env)
+
+
+def _bind_spark_query(source: ast.FunctionSource, env: Env) -> From:
+    """``spark_sql('SELECT ..')``: a query in Spark's dialect, as if it stood here in parentheses.
+
+    42601  not one query in a text     Spec: SQL, Queries.
+    """
+    position = env.position(source)
+    texts = [env.bind(item.value) for item in source.arguments if item.name is None]
+    text = texts[0].value if len(texts) == len(source.arguments) == 1 and isinstance(texts[0], Literal) else None
+    if not isinstance(text, str):
+        raise SyntaxFailure("spark_sql() takes the text of one query", position=position)
+    try:
+        statements = parser.parse(text, "spark")
+    except LakeError as error:
+        error.position = position
+        raise
+    if len(statements) != 1 or not isinstance(statements[0], ast.QueryStatement):
+        raise SyntaxFailure("spark_sql() takes the text of one query", position=position)
+    shared, settings = env.shared, env.shared.settings
+    shared.settings = replace(settings, dialect="spark")
+    shared.view_depth += 1
+    try:
+        made = shared.bind_query(statements[0].query, Scope(), shared)
+    finally:
+        shared.settings = settings
+        shared.view_depth -= 1
+    return _under_alias(source, "spark_sql", made.plan, made.columns, made.names, None, env)
 
 
 def _bind_unnest(source: ast.FunctionSource, name: str, env: Env) -> From:

@@ -16,6 +16,7 @@ from lake.sql import ast, bound, plan
 from lake.sql.bind import names
 from lake.sql.bind.aggregate import Aggregates, Regroup, sort_key, to_boolean
 from lake.sql.bind.coerce import is_nullable
+from lake.sql.bind.generators import expand_generators
 from lake.sql.bind.group import Grouping, bind_grouping_elements
 from lake.sql.bind.scope import Bound, Env, Ready, Scope, Shared
 from lake.sql.bind.source import bind_from, bind_sample
@@ -55,7 +56,7 @@ def bind_select(
     env = Env(shared, scope, "WHERE")
     if select.sample is not None:
         node = bind_sample(node, select.sample, env)
-    items = expand_structs(expand_items(select.items, env), env)
+    items = expand_generators(expand_structs(expand_items(select.items, env), env), env)
     aliases = {item.alias: item.expr for item in reversed(items) if item.alias is not None}
     if select.where is not None:
         test = condition(select.where, replace(env, aliases=aliases), "WHERE")

@@ -28,9 +28,11 @@ from lake.errors import (
 from lake.sql import ast, bound, plan
 from lake.sql.bind import pivot
 from lake.sql.bind.aggregate import to_boolean
+from lake.sql.bind.arguments import function_name
 from lake.sql.bind.coerce import cast, python_value
 from lake.sql.bind.expr import compare, unify
 from lake.sql.bind.functions import bind_function
+from lake.sql.bind.generators import is_lateral, lateral
 from lake.sql.bind.scope import (
     VIEW_DEPTH_MAX,
     Cte,
@@ -86,6 +88,8 @@ def bind_source(source: ast.Source, scope: Scope, shared: Shared, visible: tuple
             inner = around.inside() if source.lateral else Scope((), scope.outer, scope.ctes)
             query = shared.bind_query(source.query, inner, shared)
             made = From(query.plan, tuple(Entry(name, column) for name, column in zip(query.names, query.columns)))
+        case ast.FunctionSource() if is_lateral(function_name(source.name)):
+            return bind_source(lateral(source), scope, shared, visible)
         case ast.FunctionSource():
             around = Scope(visible, scope.outer, scope.ctes)
             made = bind_function(source, Env(shared, around.inside(), "functions in FROM"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from lake.errors import (
     DuplicateColumn,
@@ -20,6 +21,9 @@ from lake.errors import (
 )
 from lake.sql import ast
 from lake.sql.bind.scope import Entry, Env, Ready, entries_of_table, near_name
+
+# Patterns of % and _, which conditions on names may use.
+LIKES: Final = (ast.LikeKind.LIKE, ast.LikeKind.ILIKE)
 
 
 def expand_items(items: Sequence[ast.SelectItem], env: Env) -> list[ast.SelectItem]:
@@ -179,7 +183,7 @@ def _holds(expr: ast.Expr, parameter: str, name: str, env: Env) -> bool:
             return re.search(text(right), text(left)) is not None
         case ast.InList(operand=part, items=items, negated=negated):
             return (text(part) in [text(item) for item in items]) != negated
-        case ast.Like(kind=kind, operand=part, pattern=pattern, negated=negated) if kind is not ast.LikeKind.SIMILAR:
+        case ast.Like(kind=kind, operand=part, pattern=pattern, negated=negated) if kind in LIKES:
             flags = re.IGNORECASE | re.DOTALL if kind is ast.LikeKind.ILIKE else re.DOTALL
             regex = "".join({"%": ".*", "_": "."}.get(char, re.escape(char)) for char in text(pattern))
             return (re.fullmatch(regex, text(part), flags) is not None) != negated

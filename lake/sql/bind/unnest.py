@@ -22,7 +22,7 @@ from lake.sql.bind.window import Windows
 from lake.sql.bound import Column, Expr
 from lake.types import List, Map, Null, Struct
 
-NAMES = ("unnest", "explode", "generate_subscripts")
+NAMES = ("unnest", "generate_subscripts")
 
 
 @dataclass(slots=True)

@@ -32,8 +32,10 @@ class ExprBuild(BaseBuild):
         return ast.Not(operand)
 
     def binary(self, left: ast.Expr, op: str, right: ast.Expr) -> ast.Expr:
-        """``a op b``; operators that are words in disguise become those."""
+        """``a op b``; words in disguise become those, and ``a DIV b`` the quotient without its fraction."""
         op = _SAME_OPERATORS.get(op, op)
+        if op == "div":
+            return ast.Cast(ast.Binary("/", left, right), ast.TypeName("bigint"))
         if op == "<=>":
             return ast.IsDistinct(left, right, negated=True)
         if op.endswith("LIKE"):
@@ -83,7 +85,7 @@ class ExprBuild(BaseBuild):
 
     def like(self, operand: ast.Expr, word: str, pattern: ast.Expr, escape: ast.Expr | None = None) -> ast.Expr:
         """``a LIKE b ESCAPE c``."""
-        kind = ast.LikeKind(word.removeprefix("not ").upper())
+        kind = ast.LikeKind(word.removeprefix("not ").replace("regexp", "rlike").upper())
         return ast.Like(kind, operand, pattern, escape, negated=word.startswith("not "))
 
     def between(self, operand: ast.Expr, word: str, low: ast.Expr, high: ast.Expr) -> ast.Expr:

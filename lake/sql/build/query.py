@@ -188,7 +188,11 @@ class QueryBuild(BaseBuild):
     def select_item(self, spoken: tuple[ast.Expr, str], alias: str | None = None) -> ast.SelectItem:
         """``a AS b``."""
         expr, text = spoken
-        return ast.SelectItem(expr, alias, text)
+        return ast.SelectItem(expr, alias, text=text)
+
+    def named_item(self, spoken: tuple[ast.Expr, str], names: tuple[str, ...]) -> ast.SelectItem:
+        """``explode(m) AS (key, value)``."""
+        return ast.SelectItem(spoken[0], names=names, text=spoken[1])
 
     def star_item(self, star: ast.Expr) -> ast.SelectItem:
         """``*`` in the select list."""

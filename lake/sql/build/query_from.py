@@ -41,6 +41,22 @@ class FromBuild(BaseBuild):
         """``unnest(l) WITH ORDINALITY AS t(a, b)``."""
         return ast.FunctionSource(name, arguments or (), alias, ordinality is not None, sample)
 
+    def lateral_view(
+        self,
+        left: ast.Source,
+        word: str,
+        name: ast.Name,
+        arguments: tuple[ast.Argument, ...] | None,
+        alias: str,
+        columns: tuple[str, ...] | None,
+    ) -> ast.Source:
+        """``a LATERAL VIEW OUTER explode(l) t AS x``: a join with the function over each row."""
+        query = ast.Query(ast.Select((ast.SelectItem(ast.Call(name, arguments or ())),)))
+        right = ast.SubquerySource(query, ast.Alias(alias, columns or ()), lateral=True)
+        if "outer" not in word:
+            return ast.JoinSource(ast.JoinKind.CROSS, left, right)
+        return ast.JoinSource(ast.JoinKind.LEFT, left, right, on=ast.Literal(True))
+
     def source_arguments(self, *arguments: ast.Argument) -> tuple[ast.Argument, ...]:
         """The arguments of a function in FROM."""
         return arguments
