@@ -19,7 +19,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from lake.errors import FeatureNotSupported, InvalidParameter, LakeError
@@ -41,12 +40,10 @@ from lake.exec.steps import (
     disjunction,
     list_maker,
     membership,
-    narrowed,
     negation,
     nodes,
     null_test,
     plain,
-    true_rows,
 )
 from lake.sql import bound
 from lake.sql.catalog import Settings
@@ -55,11 +52,7 @@ from lake.types import Decimal
 if TYPE_CHECKING:
     from lake.exec.context import Context
 
-__all__ = [
-    "LambdaFunction", "Program", "Selector", "evaluate", "evaluate_all", "evaluate_mask", "fold", "is_constant", "select",
-]  # fmt: skip
-SHRINK_BELOW: Final = 0.25
-"""The share of rows left by a conjunct under which the next ones see those rows alone."""
+__all__ = ["LambdaFunction", "Program", "evaluate", "fold", "is_constant"]
 
 
 @dataclass(slots=True)
@@ -140,91 +133,26 @@ class Program:
         return value
 
 
-class Selector:
-    """Conjuncts made into steps; ``run`` keeps a batch's rows for which all are true.
-
-    Conjuncts run in the order given. Once few rows are left, the later ones see those alone.
-    """
-
-    def __init__(self, conjuncts: Sequence[bound.Expr], context: Context | None = None) -> None:
-        self._programs = [Program((expr,), context) for expr in conjuncts]
-        self._columns = [column_names(expr) for expr in conjuncts]
-
-    def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows for which every conjunct is true."""
-        chosen = self.rows(batch)
-        if chosen is None or len(chosen) == batch.num_rows:
-            return batch
-        if len(chosen) == 0:
-            return batch.slice(0, 0)
-        return batch.take(pa.array(chosen))
-
-    def rows(self, batch: pa.RecordBatch) -> Any | None:
-        """int64[chosen]: the rows for which every conjunct is true, ascending; None for all."""
-        chosen: Any = None
-        mask: Any = None
-        view = batch
-        for index, program in enumerate(self._programs):
-            if mask is not None:
-                left = int(np.count_nonzero(mask))
-                if left == 0:
-                    return np.empty(0, np.int64)
-                if left < SHRINK_BELOW * mask.size:
-                    positions = np.flatnonzero(mask)
-                    chosen = positions if chosen is None else chosen[positions]
-                    later = sorted({name for names in self._columns[index:] for name in names})
-                    view, mask = narrowed(batch, later, chosen), None
-            true = true_rows(program.values(view)[0], view.num_rows)
-            mask = true if mask is None else mask & true
-        if mask is None:
-            return chosen
-        if chosen is None:
-            return None if mask.all() else np.flatnonzero(mask)
-        return chosen[mask]
-
-
 def evaluate(expr: bound.Expr, batch: pa.RecordBatch, context: Context | None = None) -> pa.Array:
     """The values of ``expr`` for each row of ``batch``, in the physical type of ``expr.type``."""
-    return _programs((expr,), context, Program).run(batch)[0]
+    return _program(expr, context).run(batch)[0]
 
 
-def evaluate_all(
-    exprs: tuple[bound.Expr, ...], batch: pa.RecordBatch, context: Context | None = None
-) -> list[pa.Array]:
-    """The values of several expressions; what they have in common is computed once."""
-    return _programs(exprs, context, Program).run(batch)  # type: ignore[no-any-return]
-
-
-def evaluate_mask(conjuncts: tuple[bound.Expr, ...], batch: pa.RecordBatch, context: Context | None = None) -> Any:
-    """bool[rows]: the rows of ``batch`` for which all conjuncts are true."""
-    chosen = _programs(conjuncts, context, Selector).rows(batch)
-    if chosen is None:
-        return np.ones(batch.num_rows, np.bool_)
-    mask = np.zeros(batch.num_rows, np.bool_)
-    mask[chosen] = True
-    return mask
-
-
-def select(conjuncts: tuple[bound.Expr, ...], batch: pa.RecordBatch, context: Context | None = None) -> pa.RecordBatch:
-    """The rows of ``batch`` for which all conjuncts are true."""
-    return _programs(conjuncts, context, Selector).run(batch)
-
-
-def _programs(exprs: tuple[bound.Expr, ...], context: Context | None, make: Any) -> Any:
-    """The steps of ``exprs``, kept for the batches that follow: these functions are called for every batch of a query."""
+def _program(expr: bound.Expr, context: Context | None) -> Program:
+    """The steps of ``expr``, kept for the batches that follow: LIMIT asks for every batch of a query."""
     settings = None if context is None else context.settings
-    key = (make, id(settings), *map(id, exprs))
+    key = (id(settings), id(expr))
     found = _KEPT.get(key)
     if found is None:
         if len(_KEPT) >= KEPT_MAX:
             _KEPT.clear()
-        # The expressions and settings are kept too, so that no other object gets their ids.
-        found = _KEPT[key] = (make(exprs, context), exprs, settings)
+        # The expression and the settings are kept too, so that no other object gets their ids.
+        found = _KEPT[key] = (Program((expr,), context), expr, settings)
     return found[0]
 
 
 KEPT_MAX: Final = 1_000
-_KEPT: Final[dict[tuple[Any, ...], tuple[Any, tuple[bound.Expr, ...], Settings | None]]] = {}
+_KEPT: Final[dict[tuple[int, int], tuple[Program, bound.Expr, Settings | None]]] = {}
 
 
 def fold(expr: bound.Expr, context: Context | None = None) -> bound.Literal:

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from lake.exec.context import Context
-from lake.exec.evaluate import Selector
 from lake.exec.operators.base import Stream
 from lake.exec.operators.batches import keep_rows, select_columns
+from lake.exec.selection import Selector
 from lake.sql.bound import Column, Expr
 
 

@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from lake.exec.context import Context
-from lake.exec.evaluate import Selector
 from lake.exec.kernels.join import JoinTable, KeyFilter, mark_rows, null_keys
 from lake.exec.kernels.views import is_fixed
 from lake.exec.memory import Account
@@ -37,6 +36,7 @@ from lake.exec.operators.partitions import PARTITIONS, PartitionBuffer
 from lake.exec.operators.project import Projection
 from lake.exec.operators.scan import Scan
 from lake.exec.pipeline import Flow, Held, break_flow
+from lake.exec.selection import Selector
 from lake.exec.spill import Scratch
 from lake.sql.bound import Column, Compare, Expr, columns_of
 from lake.sql.plan import JoinKind

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from lake.errors import CardinalityViolation
 from lake.exec.context import Cancellation, Context
-from lake.exec.evaluate import Selector
 from lake.exec.memory import Account
 from lake.exec.operators.base import Stream
 from lake.exec.operators.batches import concat_batches
@@ -32,6 +31,7 @@ from lake.exec.operators.pairing import (
     cross_pairs,
 )
 from lake.exec.pipeline import Flow, Held, break_flow
+from lake.exec.selection import Selector
 from lake.sql.bound import Column, Expr, columns_of
 from lake.sql.plan import JoinKind
 

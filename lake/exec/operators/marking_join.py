@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from lake.exec.context import Context
-from lake.exec.evaluate import Selector
 from lake.exec.kernels.join import KeyFilter, mark_rows
 from lake.exec.kernels.views import is_fixed, to_boolean
 from lake.exec.operators.base import MORSEL_ROWS, Stream, column_name
@@ -25,6 +24,7 @@ from lake.exec.operators.pairing import Pairing
 from lake.exec.operators.project import Projection
 from lake.exec.operators.scan import Scan
 from lake.exec.pipeline import Flow, break_flow
+from lake.exec.selection import Selector
 from lake.sql.bound import Column, columns_of
 from lake.sql.plan import JoinKind
 

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from lake.errors import CardinalityViolation
-from lake.exec.evaluate import Selector
 from lake.exec.kernels.join import mark_rows
 from lake.exec.kernels.views import to_array, to_boolean
 from lake.exec.operators.base import MORSEL_ROWS, column_name
 from lake.exec.operators.batches import filter_rows, make_batch, normal_text, null_column, take_rows
+from lake.exec.selection import Selector
 from lake.sql.bound import Column
 from lake.sql.plan import JoinKind
 

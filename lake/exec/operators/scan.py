@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from lake.exec.context import Context
-from lake.exec.evaluate import Selector
 from lake.exec.kernels.join import KeyFilter
 from lake.exec.kernels.views import to_array
 from lake.exec.operators.base import MORSEL_ROWS, Morsel, Source, column_name
 from lake.exec.operators.batches import bare_batch, keep_rows, make_batch, select_columns, slices
+from lake.exec.selection import Selector
 from lake.rows import Part, Predicate, RowSource
 from lake.sql.bound import Column, Compare, Expr, InList, IsNull, Literal, Not, columns_of
 
