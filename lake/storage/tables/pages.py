@@ -2,16 +2,16 @@
 
     decode_chunk(source, record, levels, stored type)     a column of a row group, or None for pyarrow to decode it
 
-Taken are columns without NULLs of 32 or 64 bits, plain or as a dictionary, and dictionary-coded text; pages of version 1,
-uncompressed or LZ4. Values of a page are unpacked by one kernel without branches. Dictionaries of text that are the same
-in many row groups are one array, whose codes those above look up once. Anything else is left to pyarrow, damage too: it
-says what is wrong.
+Taken are numbers, plain, as a dictionary or as deltas, and dictionary-coded text; pages of version 1, uncompressed or LZ4.
+Values of a page are unpacked by one kernel without branches (``unpack``). Dictionaries of text that are the same in many
+row groups are one array, whose codes those above look up once. Anything else is left to pyarrow, damage too: it says what
+is wrong.
 Sources: Apache Parquet, "Encodings" and "File format"; Thrift compact protocol.
 """
 
 from __future__ import annotations
 
-import threading
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -20,19 +20,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lake.compiled import kernel, rehearsal
+from lake.storage.tables.unpack import spread_values, unpack_codes, unpack_deltas, unpack_levels, unpack_values
 
 ROWS_MIN: Final = 16_384
 """Smaller chunks are not worth the kernels' loading."""
 
 KIND, SIZE, STORED, VALUES, ENCODING, BODY, FIELDS = 0, 1, 2, 3, 4, 5, 6  # a page in the answer of ``page_headers``
 DATA_PAGE, DICTIONARY_PAGE = 0, 2
-PLAIN, PLAIN_DICTIONARY, RLE_DICTIONARY = 0, 2, 8
+PLAIN, PLAIN_DICTIONARY, DELTA, RLE_DICTIONARY = 0, 2, 5, 8
 STRUCT, BINARY, DOUBLE, BYTE, TRUE, FALSE = 12, 8, 7, 3, 1, 2  # kinds of fields in the compact protocol; 4 to 6 are integers
 PAGES_MAX: Final = 4_096
+SLACK: Final = 16  # bytes after a page that may be read
+DELTA_WIDTH_MIN: Final = 4  # bytes of an integer that deltas are decoded to
 CODECS: Final = {"LZ4": "lz4_raw", "UNCOMPRESSED": None}
-WIDTHS: Final[dict[str, Any]] = {"INT32": np.int32, "INT64": np.int64, "DOUBLE": np.float64}
+WIDTHS: Final[dict[str, Any]] = {"INT32": np.int32, "INT64": np.int64, "FLOAT": np.float32, "DOUBLE": np.float64}
 ARRAYS: Final[dict[int, Any]] = {
-    pa.int32().id: np.int32, pa.int64().id: np.int64, pa.date32().id: np.int32, pa.float64().id: np.float64,
+    pa.int8().id: np.int8, pa.int16().id: np.int16, pa.int32().id: np.int32, pa.int64().id: np.int64,
+    pa.float32().id: np.float32, pa.float64().id: np.float64, pa.date32().id: np.int32,
     pa.timestamp("us").id: np.int64, pa.time64("us").id: np.int64, pa.decimal64(18, 0).id: np.int64,
 }  # fmt: skip
 
@@ -132,84 +136,7 @@ def page_headers(data: Any, rows: Any, pages: Any) -> Any:
     return found if seen == rows else -1
 
 
-# --- values ----------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def levels_end(data: Any, values: Any) -> Any:
-    """Where a page's definition levels end, if they say that all ``values`` are there in one run; else -1."""
-    if data.size < 4:
-        return -1
-    length = np.int64(data[0]) | np.int64(data[1]) << 8 | np.int64(data[2]) << 16 | np.int64(data[3]) << 24
-    head, at = varint(data, 4)
-    if head & 1 == 1 or head >> 1 < values or at >= data.size or data[at] != 1:
-        return -1
-    return 4 + length
-
-
-@kernel
-def unpack_codes(data: Any, at: Any, words: Any, codes: Any) -> Any:
-    """Codes of the hybrid of runs and packed bits, whose width is the byte at ``at``; answers the greatest, -1 for damage.
-
-    data  uint8[any]  in    words  uint64[values + 2 or more]  scratch    codes  int32[values]  out
-    """
-    if at >= data.size:
-        return np.int64(-1)
-    width = np.int64(data[at])
-    at += 1
-    if width > 31:
-        return np.int64(-1)
-    mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
-    done, most = np.int64(0), np.int64(0)
-    while done < codes.size:
-        head, at = varint(data, at)
-        if head == 0 or head >> 4 > codes.size or (at >= data.size and width > 0):
-            return np.int64(-1)
-        if head & 1 == 0:
-            count = min(head >> 1, codes.size - done)
-            value = np.int64(0)
-            for byte in range((width + 7) >> 3):
-                if at < data.size:
-                    value |= np.int64(data[at]) << (8 * byte)
-                at += 1
-            codes[done : done + count] = value
-            most = max(most, value)
-            done += count
-            continue
-        count = min((head >> 1) * 8, codes.size - done)
-        size = (head >> 1) * width
-        taken = (count * width + 7) >> 3
-        if size < taken or at + taken > data.size:
-            return np.int64(-1)
-        whole = taken >> 3
-        body = data[at : at + taken]
-        for word in range(whole):
-            value64 = np.uint64(0)
-            for byte in range(8):
-                value64 |= np.uint64(body[8 * word + byte]) << np.uint64(8 * byte)
-            words[word] = value64
-        words[whole] = 0
-        words[whole + 1] = 0
-        for byte in range(taken - 8 * whole):
-            words[whole] |= np.uint64(body[8 * whole + byte]) << np.uint64(8 * byte)
-        out = codes[done : done + count]
-        for value_at in range(out.size):
-            bit = np.uint64(value_at) * np.uint64(width)
-            word_at, shift = bit >> np.uint64(6), bit & np.uint64(63)
-            upper = (words[word_at + np.uint64(1)] << np.uint64(1)) << (np.uint64(63) - shift)
-            out[value_at] = np.int32(((words[word_at] >> shift) | upper) & mask)
-        for value_at in range(out.size):
-            most = max(most, np.int64(out[value_at]))
-        at += size
-        done += count
-    return most
-
-
-@kernel
-def look_up(entries: Any, codes: Any, out: Any) -> None:
-    """out[row] = entries[codes[row]]: entries and out of one type, codes int32[rows] in."""
-    for row in range(codes.size):
-        out[row] = entries[codes[row]]
+# --- values ---------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1_024)
@@ -233,140 +160,183 @@ def decode_chunk(source: pa.NativeFile, record: pq.ColumnChunkMetaData, levels: 
 
     levels  the column's maximum definition level
     """
-    statistics, rows = record.statistics, record.num_values
-    is_text = pa.types.is_string(type) and record.physical_type == "BYTE_ARRAY"
-    if rows < ROWS_MIN or levels > 1 or record.compression not in CODECS or not (is_text or type.id in ARRAYS):
+    rows, kind = record.num_values, record.physical_type
+    is_text = pa.types.is_string(type) and kind == "BYTE_ARRAY"
+    if rows < ROWS_MIN or levels > 1 or record.compression not in CODECS:
         return None
-    if statistics is None or not statistics.has_null_count or statistics.null_count:
-        return None
-    if not is_text and np.dtype(WIDTHS.get(record.physical_type, np.int8)).kind != np.dtype(ARRAYS[type.id]).kind:
+    if not is_text and not (type.id in ARRAYS and np.dtype(WIDTHS.get(kind, "S1")).kind == np.dtype(ARRAYS[type.id]).kind):
         return None
     first = record.dictionary_page_offset if record.has_dictionary_page else record.data_page_offset
     source.seek(first)
-    chunk = _Chunk(source.read_buffer(record.total_compressed_size), CODECS[record.compression], levels)
+    # The footer, or the next chunk, lies behind: SLACK bytes more can be read.
+    buffer = source.read_buffer(record.total_compressed_size + SLACK)
+    if buffer.size < record.total_compressed_size + SLACK:
+        return None
     pages = np.empty((PAGES_MAX, FIELDS), np.int64)
-    found = page_headers(chunk.data, rows, pages)
+    found = page_headers(_bytes_of(buffer)[: record.total_compressed_size], rows, pages)
     if found < 1:
         return None
+    chunk = _Chunk(buffer, CODECS[record.compression], levels, rows)
     listed: list[list[int]] = pages[:found].tolist()
     if is_text:
-        return _text(chunk, listed, rows, type)
-    return _numbers(chunk, listed, rows, WIDTHS[record.physical_type], type)
+        return _text(chunk, listed, type)
+    return _numbers(chunk, listed, WIDTHS[kind], type)
+
+
+@dataclass(slots=True)
+class _Page:
+    """The bytes of a page as words (``unpack``): its values are the bytes from ``at`` to ``end``, ``present`` of them."""
+
+    words: Any
+    at: int
+    end: int
+    present: int
+
+    def bytes(self) -> Any:
+        """uint8[any]: the bytes of its values."""
+        return self.words.view(np.uint8)[self.at : self.end]
 
 
 class _Chunk:
-    """The bytes of a column chunk, and how its pages are packed."""
+    """The bytes of a column chunk, how its pages are packed, and which of its rows are NULL."""
 
-    __slots__ = ("_buffer", "_codec", "_levels", "data")
+    __slots__ = ("_buffer", "_codec", "_done", "_levels", "_missing", "_valid", "rows")
 
-    def __init__(self, buffer: pa.Buffer, codec: str | None, levels: int) -> None:
+    def __init__(self, buffer: pa.Buffer, codec: str | None, levels: int, rows: int) -> None:
         self._buffer = buffer
         self._codec = pa.Codec(codec) if codec else None
         self._levels = levels
-        self.data = _bytes_of(buffer)
+        self._valid = np.empty(rows if levels else 0, np.uint8)
+        self._done = 0
+        self._missing = 0
+        self.rows = rows
 
-    def page(self, page: list[int]) -> Any:
-        """uint8[size]: a page, unpacked."""
-        stored = self._buffer.slice(page[BODY], page[STORED])
-        if self._codec is None:
-            return _bytes_of(stored)
-        return _bytes_of(self._codec.decompress(stored, decompressed_size=page[SIZE]))
-
-    def start(self, body: Any, values: int) -> int:
-        """Where the values of a data page begin; -1 where some are NULL."""
-        return int(levels_end(body, values)) if self._levels else 0
-
-
-def _numbers(chunk: _Chunk, pages: list[list[int]], rows: int, width: Any, type: pa.DataType) -> pa.Array | None:
-    """A column of numbers, each page plain or codes."""
-    out = np.empty(rows, ARRAYS[type.id])
-    entries, done = None, 0
-    for page in pages:
-        body, values, encoding = chunk.page(page), page[VALUES], page[ENCODING]
-        if page[KIND] == DICTIONARY_PAGE:
-            if encoding not in (PLAIN, PLAIN_DICTIONARY):
+    def page(self, page: list[int]) -> _Page | None:
+        """A page, unpacked; None where its levels are damaged."""
+        buffer, start, size = self._buffer, page[BODY], page[STORED]
+        if self._codec is not None:
+            stored = buffer.slice(start, size)
+            buffer, start, size = self._codec.decompress(stored, decompressed_size=page[SIZE] + SLACK), 0, page[SIZE]
+        base = buffer.address & ~7
+        at = buffer.address - base + start
+        made = _Page(_view(buffer, base, (at + size + SLACK) >> 3, "<u8"), at, at + size, page[VALUES])
+        if page[KIND] == DATA_PAGE and self._levels:
+            valid = self._valid[self._done : self._done + page[VALUES]]
+            self._done += page[VALUES]
+            made.at, made.present = unpack_levels(made.words, made.at, made.end, valid)
+            if made.at < 0:
                 return None
-            if values * np.dtype(width).itemsize > len(body):
+            self._missing += page[VALUES] - made.present
+        return made
+
+    def spread(self, values: Any, out: Any) -> None:
+        """Puts the values of the page made last where its rows are that have one."""
+        spread_values(values, self._valid[self._done - len(out) : self._done], out)
+
+    def array(self, values: Any, type: pa.DataType) -> pa.Array:
+        """The chunk's values as an Arrow array."""
+        valid = pa.py_buffer(np.packbits(self._valid, bitorder="little")) if self._missing else None
+        return pa.Array.from_buffers(type, self.rows, [valid, pa.py_buffer(values)], null_count=self._missing)
+
+
+def _numbers(chunk: _Chunk, pages: list[list[int]], width: Any, type: pa.DataType) -> pa.Array | None:
+    """A column of numbers, each page plain, codes or deltas."""
+    out = np.empty(chunk.rows, ARRAYS[type.id])
+    size, entries, done = np.dtype(width).itemsize, None, 0
+    for listed in pages:
+        page, values = chunk.page(listed), listed[VALUES]
+        if page is None:
+            return None
+        if listed[KIND] == DICTIONARY_PAGE:
+            if listed[ENCODING] not in (PLAIN, PLAIN_DICTIONARY) or values * size > page.end - page.at:
                 return None
-            entries = np.frombuffer(body, width, values).astype(out.dtype)
+            entries = np.frombuffer(page.bytes(), width, values).astype(out.dtype)
             continue
-        start = chunk.start(body, values)
-        if page[KIND] != DATA_PAGE or start < 0:
+        if listed[KIND] != DATA_PAGE:
             return None
-        if encoding == PLAIN:
-            if start + values * np.dtype(width).itemsize > len(body):
-                return None
-            out[done : done + values] = np.frombuffer(body, width, values, start)
-        elif encoding in (PLAIN_DICTIONARY, RLE_DICTIONARY) and entries is not None:
-            words, own = _scratch(values)
-            if not 0 <= unpack_codes(body, start, words, own) < len(entries):
-                return None
-            look_up(entries, own, out[done : done + values])
-        else:
+        rows = out[done : done + values]
+        held = rows if page.present == values else np.empty(page.present, out.dtype)
+        if not _fill(page, listed[ENCODING], entries, width, held):
             return None
+        if held is not rows:
+            chunk.spread(held, rows)
         done += values
-    return pa.Array.from_buffers(type, rows, [None, pa.py_buffer(out)], null_count=0)
+    return chunk.array(out, type)
 
 
-def _text(chunk: _Chunk, pages: list[list[int]], rows: int, type: pa.DataType) -> pa.Array | None:
+def _fill(page: _Page, encoding: int, entries: Any, width: Any, held: Any) -> bool:
+    """Decodes a page's values into ``held``; False where they are damaged or stored in a way that is not taken."""
+    if len(held) == 0:
+        return True
+    if encoding == PLAIN:
+        if len(held) * np.dtype(width).itemsize > page.end - page.at:
+            return False
+        held[:] = np.frombuffer(page.bytes(), width, len(held))
+        return True
+    if encoding in (PLAIN_DICTIONARY, RLE_DICTIONARY) and entries is not None:
+        return bool(unpack_values(page.words, page.at, page.end, entries, held))
+    if encoding == DELTA and held.dtype.kind == "i":
+        deltas = held if held.dtype.itemsize >= DELTA_WIDTH_MIN else np.empty(len(held), np.int32)
+        if not unpack_deltas(page.words, page.at, page.end, deltas):
+            return False
+        held[:] = deltas
+        return True
+    return False
+
+
+def _text(chunk: _Chunk, pages: list[list[int]], type: pa.DataType) -> pa.Array | None:
     """A column of text whose pages are all codes."""
-    codes = np.empty(rows, np.int32)
+    codes = np.empty(chunk.rows, np.int32)
     entries, done = None, 0
-    for page in pages:
-        body, values = chunk.page(page), page[VALUES]
-        if page[KIND] == DICTIONARY_PAGE:
-            entries = text_entries(body.tobytes(), values, type)
+    for listed in pages:
+        page, values = chunk.page(listed), listed[VALUES]
+        if page is None:
+            return None
+        if listed[KIND] == DICTIONARY_PAGE:
+            entries = text_entries(page.bytes().tobytes(), values, type)
             continue
-        start = chunk.start(body, values)
-        if page[KIND] != DATA_PAGE or start < 0 or entries is None or page[ENCODING] == PLAIN:
+        if listed[KIND] != DATA_PAGE or entries is None or listed[ENCODING] == PLAIN:
             return None
-        words, _ = _scratch(values)
-        if not 0 <= unpack_codes(body, start, words, codes[done : done + values]) < len(entries):
+        rows = codes[done : done + values]
+        held = rows if page.present == values else np.empty(page.present, np.int32)
+        if len(held) and not unpack_codes(page.words, page.at, page.end, len(entries), held):
             return None
+        if held is not rows:
+            chunk.spread(held, rows)
         done += values
-    indices = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(codes)], null_count=0)
-    return pa.DictionaryArray.from_arrays(indices, entries, safe=False) if entries is not None else None
-
-
-class _Scratch(threading.local):
-    """Memory of this thread for unpacking a page."""
-
-    words: Any = np.empty(0, np.uint64)
-    codes: Any = np.empty(0, np.int32)
-
-
-_SCRATCH: Final = _Scratch()
-
-
-def _scratch(values: int) -> tuple[Any, Any]:
-    """Words and codes for a page of so many values."""
-    if len(_SCRATCH.codes) < values:
-        _SCRATCH.words, _SCRATCH.codes = np.empty(values + 2, np.uint64), np.empty(values, np.int32)
-    return _SCRATCH.words, _SCRATCH.codes[:values]
+    if entries is None:
+        return None
+    return pa.DictionaryArray.from_arrays(chunk.array(codes, pa.int32()), entries, safe=False)
 
 
 class _Memory:
-    """A buffer offered to numpy as if it could be written: Numba compiles a kernel once more for arrays that cannot."""
+    """A stretch of memory offered to numpy as if it could be written: Numba compiles once more for arrays that cannot."""
 
     __slots__ = ("__array_interface__", "owner")
 
-    def __init__(self, owner: pa.Buffer) -> None:
+    def __init__(self, owner: pa.Buffer, address: int, count: int, kind: str) -> None:
         self.owner = owner
-        self.__array_interface__ = {
-            "version": 3, "data": (owner.address, False), "shape": (owner.size,), "typestr": "|u1",
-        }  # fmt: skip
+        self.__array_interface__ = {"version": 3, "data": (address, False), "shape": (count,), "typestr": kind}
+
+
+def _view(owner: pa.Buffer, address: int, count: int, kind: str) -> Any:
+    return np.asarray(_Memory(owner, address, count, kind))
 
 
 def _bytes_of(buffer: pa.Buffer) -> Any:
-    return np.asarray(_Memory(buffer)) if buffer.size else np.empty(0, np.uint8)
+    return _view(buffer, buffer.address, buffer.size, "|u1") if buffer.size else np.empty(0, np.uint8)
 
 
 @rehearsal
 def _rehearse() -> None:
     rows = np.arange(ROWS_MIN)
-    table = pa.table({"a": rows % 9, "b": rows.astype(np.int32) % 9, "c": rows % 2.0})
+    table = pa.table({
+        "a": rows % 9, "b": rows.astype(np.int32) % 9, "c": rows % 2.0, "d": pa.array(rows % 3).cast(pa.string()),
+        "e": pa.array([None, *rows[1:]]), "f": rows.astype(np.int32), "g": pa.array([None, *rows[1:] % 7], pa.int32()),
+    })  # fmt: skip
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="lz4")
+    deltas = dict.fromkeys("ef", "DELTA_BINARY_PACKED")
+    pq.write_table(table, sink, compression="lz4", use_dictionary=list("abcdg"), column_encoding=deltas)
     source = pa.BufferReader(sink.getvalue())
     group = pq.ParquetFile(source).metadata.row_group(0)
     for place, field in enumerate(table.schema):

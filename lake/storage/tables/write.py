@@ -1,7 +1,7 @@
 """Batches to Parquet files that decode fastest and that any other tool reads.
 
-Files of up to FILE_ROWS rows in row groups of GROUP_ROWS rows, which is two morsels. Columns with few distinct values are
-dictionary-encoded, others are plain; decimals are integers; LZ4. ``README.md`` has the measurements.
+Files of up to FILE_ROWS rows in row groups of GROUP_ROWS rows, which is two morsels. How a column is stored is decided by its
+first rows (``encodings``). ``README.md`` has the measurements.
 
     batches ── cut at FILE_ROWS ── file 1 ── thread 1 ──┐
                                 └─ file 2 ── thread 2 ──┴── DataFile records, in the order of the rows
@@ -24,7 +24,6 @@ from lake.clock import Clock
 from lake.errors import DiskFull, IoFailure
 from lake.storage.catalog import sketches
 from lake.storage.catalog.model import (
-    CREATED_AT,
     ROW_ID,
     SYSTEM_COLUMNS,
     UPDATED_AT,
@@ -35,15 +34,13 @@ from lake.storage.catalog.model import (
 )
 from lake.storage.objects.base import ObjectStore, ObjectWriter
 from lake.storage.tables.columns import stored_type, to_stored
-from lake.types import Interval, List, Map, Struct, Text, Type
+from lake.storage.tables.encodings import Encodings, encodings_of
+from lake.types import Text, Type
 
 GROUP_ROWS: Final = 131_072
 PAGE_ROWS: Final = 65_536  # pyarrow's own choice, 20,000, costs a third more decoding
 FILE_ROWS: Final = 8 * GROUP_ROWS
 FILE_BYTES: Final = 256 << 20  # of Arrow buffers
-SAMPLE_ROWS: Final = 65_536
-DICTIONARY_VALUES_MAX: Final = 4_096
-DICTIONARY_ROWS_EACH: Final = 8  # rows there must be for each distinct value
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +136,14 @@ def _chunks(batches: Iterable[pa.RecordBatch], file_rows: int) -> Iterator[list[
 def _write_file(target: Target, batches: list[pa.RecordBatch]) -> tuple[DataFile, dict[int, bytes]]:
     """Writes one file."""
     fields = target.fields()
-    dictionaries = _dictionary_columns(batches, fields)
+    stored_as = encodings_of(batches[0], fields, target.codec)
     name = f"data/{target.folder}/{uuid.UUID(int=target.clock.random.getrandbits(128), version=4)}.parquet"
     output = target.store.open_writer(name)
     schema = pa.schema([(stored, stored_type(type)) for stored, type in fields])
     seen = [_ColumnSeen(type) for _, type in fields]
     groups: list[int] = []
     try:
-        with _parquet_writer(output, schema, dictionaries, target) as writer:
+        with _parquet_writer(output, schema, stored_as) as writer:
             for table in _row_groups(batches, fields):
                 for column, values in zip(seen, table.columns):
                     column.add(values.chunks)
@@ -163,18 +160,16 @@ def _write_file(target: Target, batches: list[pa.RecordBatch]) -> tuple[DataFile
     except BaseException:
         output.abort()
         raise
-    return _record(target, name, size, groups, dictionaries, seen)
+    return _record(target, name, size, groups, stored_as.dictionaries, seen)
 
 
-def _parquet_writer(
-    output: ObjectWriter, schema: pa.Schema, dictionaries: list[str], target: Target
-) -> pq.ParquetWriter:
+def _parquet_writer(output: ObjectWriter, schema: pa.Schema, stored_as: Encodings) -> pq.ParquetWriter:
     return pq.ParquetWriter(
         output.sink,
         schema,
-        compression=target.codec.upper() if target.codec != "none" else "NONE",
-        use_dictionary=dictionaries or False,
-        column_encoding={ROW_ID: "DELTA_BINARY_PACKED"} if target.has_system else None,
+        compression=stored_as.codecs,
+        use_dictionary=list(stored_as.dictionaries) or False,
+        column_encoding=dict.fromkeys(stored_as.deltas, "DELTA_BINARY_PACKED") or None,
         store_decimal_as_integer=True,
         max_rows_per_page=PAGE_ROWS,
         write_statistics=True,
@@ -232,25 +227,8 @@ class _ColumnSeen:
         return sketches.merged(self._sketches)
 
 
-def _dictionary_columns(batches: list[pa.RecordBatch], fields: list[tuple[str, Type]]) -> list[str]:
-    """Stored names of the columns whose first rows have few distinct values."""
-    found = []
-    for stored, type in fields:
-        if isinstance(type, List | Struct | Map | Interval) or stored == ROW_ID:
-            continue
-        if stored in (VERSION, CREATED_AT, UPDATED_AT):
-            found.append(stored)
-            continue
-        sample = batches[0].column(stored).slice(0, SAMPLE_ROWS)
-        values = len(sample) - sample.null_count
-        distinct = sketches.estimate(sketches.sketch_of(sample))
-        if distinct <= max(1.5, min(DICTIONARY_VALUES_MAX, values / DICTIONARY_ROWS_EACH)):
-            found.append(stored)
-    return found
-
-
 def _record(
-    target: Target, name: str, size: int, groups: list[int], dictionaries: list[str], seen: list[_ColumnSeen]
+    target: Target, name: str, size: int, groups: list[int], dictionaries: Sequence[str], seen: list[_ColumnSeen]
 ) -> tuple[DataFile, dict[int, bytes]]:
     coded = {column.stored for column in target.columns if isinstance(column.type, Text)} & set(dictionaries)
     own = list(zip(target.columns, seen))
