@@ -13,6 +13,7 @@ import lake.db.statements.query
 import lake.db.statements.session
 import lake.db.statements.table
 import lake.db.statements.table_alter
+import lake.db.statements.table_past
 import lake.db.statements.transaction
 import lake.db.system.information_schema
 import lake.db.system.lake

@@ -6,7 +6,7 @@ opens. All tables of a statement are read at the commit at which the statement b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lake import exec as engine
 from lake.db.functions.readers import open_file
@@ -25,13 +25,17 @@ from lake.sql.catalog import Table as PlanTable
 from lake.sql.catalog import View as PlanView
 from lake.sql.optimizer import optimize
 from lake.sql.plan import Plan
-from lake.storage.catalog.model import SYSTEM_COLUMNS, Table, View
+from lake.storage.catalog.model import SYSTEM_COLUMNS, Column, Table, View
 from lake.storage.catalog.state import State, display_name
-from lake.types import TEXT, Type
+from lake.types import BIGINT, DOUBLE, TEXT, TIMESTAMPTZ, Type
 
 if TYPE_CHECKING:
     from lake.db.database import Database
-    from lake.storage.tables.snapshot import Snapshot
+    from lake.storage.tables.snapshot import Snapshot, TableSnapshot
+
+
+PAST_KINDS: Final = {"version": BIGINT, "timestamp": TIMESTAMPTZ, "offset": DOUBLE}
+_SYSTEM: Final = tuple(TableColumn(name, type, False, hidden=True) for name, type in SYSTEM_COLUMNS.items())
 
 
 class StatementCatalog:
@@ -59,6 +63,11 @@ class StatementCatalog:
     def lake(self) -> str:
         """The lake's name."""
         return self._database.name
+
+    @property
+    def keep_secs(self) -> float:
+        """How long the past of a table without a ``retention`` is kept."""
+        return self._database.lake.options.keep_secs
 
     def columns_of_view(self, view: View) -> list[tuple[str, Type]]:
         """Names and types of what a view answers; none where its tables have gone."""
@@ -123,24 +132,45 @@ class StatementCatalog:
         schema, last = qualified(name, self._database.name)
         if (schema, last) in SYSTEM_TABLES or isinstance(self.state.find(last, schema), View):
             raise FeatureNotSupported(f'AT reads the past of a table, and "{display_name(schema, last)}" is none')
-        table = self.state.table(last, schema)
+        rows = self.past(self.state.table(last, schema), kind, value)
+        columns = [TableColumn(column.name, column.type, not column.not_null) for column in rows.columns]
+        return PlanTable((schema, last), (*columns, *_SYSTEM), rows, rows.statistics)
+
+    def past(
+        self, table: Table, kind: str, value: object, columns: tuple[Column, ...] | None = None
+    ) -> TableSnapshot:
+        """The rows of a table as they were, under ``columns``, by default those it had.
+
+        kind, value  ``version`` and a commit, ``timestamp`` and microseconds, ``offset`` and seconds from now
+        22023  a moment that is to come, no longer kept, or not a constant      42P01  the table was not there
+        0A000  a table that keeps only the newest row of each key
+        """
+        if table.kind != "append":
+            raise FeatureNotSupported(f'table "{table.name}" keeps only the newest row of each key: it has no past')
         if isinstance(value, bound.Expr):
+            type = PAST_KINDS[kind]
+            value = value if value.type == type else bound.Cast(type, value)
             value = fold(value, self._database.context(self._settings, Cancellation()))
             value = value.value if isinstance(value, bound.Literal) else None
         if not isinstance(value, int | float):
             raise InvalidParameter(f"AT ({kind.upper()}) takes a constant")
+        lake, now = self._database.lake, self._settings.now
         if kind == "offset":
-            value = self._settings.now + round(value * 1_000_000)
-        number = int(value) if kind == "version" else min(self._database.lake.number_at(int(value)), self.state.number)
-        rows = self.snapshot.table_by_id(table.id).at(number)
-        found = self._table(table)
-        return PlanTable(found.name, found.columns, rows, rows.statistics)
+            value = now + round(value * 1_000_000)
+        number = int(value) if kind == "version" else min(lake.number_at(int(value)), self.state.number)
+        secs = table.retention_secs(lake.options.keep_secs)
+        oldest = min(self.state.number_at(now - int(secs * 1e6)), self.state.number)
+        if table.born <= number < oldest:
+            raise InvalidParameter(
+                f'the retention of table "{table.name}" is over at commit {number}',
+                hint=f"the oldest commit it can be read at is {max(oldest, table.horizon)}",
+            )
+        return self.snapshot.table_by_id(table.id).at(number, columns)
 
     def _table(self, table: Table) -> PlanTable:
         columns = [TableColumn(column.name, column.type, not column.not_null) for column in table.columns]
-        columns += [TableColumn(name, type, False, hidden=True) for name, type in SYSTEM_COLUMNS.items()]
         rows = self.snapshot.table_by_id(table.id)
-        return PlanTable((table.schema, table.name), tuple(columns), rows, rows.statistics)
+        return PlanTable((table.schema, table.name), (*columns, *_SYSTEM), rows, rows.statistics)
 
 
 def _query_of(view: View) -> ast.Query:

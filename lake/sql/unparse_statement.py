@@ -16,8 +16,11 @@ def unparse_statement(statement: ast.Statement) -> str:
             return _insert(statement)
         case ast.CreateTable():
             return _create_table(statement)
-        case ast.CreateView(name, columns, query, _, if_taken):
-            return f"{_create(if_taken, 'VIEW')}{name_text(name)}{_columns(columns)} AS {unparse(query)}"
+        case ast.CreateClone(name, source, if_taken):
+            return f"{_create(if_taken, 'TABLE')}{name_text(name)} CLONE {name_text(source)}"
+        case ast.CreateView(name, columns, query, _, if_taken, temporary):
+            head = _create(if_taken, "TEMPORARY VIEW" if temporary else "VIEW")
+            return f"{head}{name_text(name)}{_columns(columns)} AS {unparse(query)}"
         case ast.CreateExternal(name, columns, format, location, partitions, options, if_taken):
             listed = f" ({', '.join(map(_column, columns))})" if columns else ""
             place = f" LOCATION {quote_text(location)}" if location is not None else ""
@@ -25,9 +28,13 @@ def unparse_statement(statement: ast.Statement) -> str:
             return head + _file_clauses(format, partitions, options) + place
         case ast.CreateSchema(name, if_taken):
             return f"{_create(if_taken, 'SCHEMA')}{quote_name(name)}"
-        case ast.Drop(kind, names, if_exists, cascade):
+        case ast.Drop(kind, names, if_exists, cascade, purge):
             words = f"DROP {kind.upper()} {'IF EXISTS ' if if_exists else ''}"
-            return f"{words}{', '.join(map(name_text, names))}{' CASCADE' if cascade else ''}"
+            return f"{words}{', '.join(map(name_text, names))}{' CASCADE' if cascade else ' PURGE' if purge else ''}"
+        case ast.Undrop(table):
+            return f"UNDROP TABLE {name_text(table)}"
+        case ast.Restore(table, at):
+            return f"RESTORE TABLE {name_text(table)} TO {at.kind.upper()} AS OF {unparse(at.value)}"
         case ast.Truncate(table):
             return f"TRUNCATE TABLE {name_text(table)}"
         case ast.Explain(explained, analyze, verbose):
@@ -72,8 +79,10 @@ def _of_session(statement: ast.Statement) -> str:
             return f"COPY {text} TO {quote_text(target)}{_file_clauses(format, partitions, options)}"
         case ast.Analyze(table):
             return f"ANALYZE {name_text(table)}" if table else "ANALYZE"
-        case ast.Transaction(kind):
+        case ast.Transaction(kind, None):
             return kind.upper()
+        case ast.Transaction(kind, str() as savepoint):
+            return f"{kind.upper()} {quote_name(savepoint)}"
     raise AssertionError(f"{type(statement).__name__} has no text")
 
 

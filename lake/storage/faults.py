@@ -27,6 +27,9 @@ CRASH_POINTS: Final = (
     "merge-file-written",  # eight files are one, which no commit names
     "manifest-written",  # a manifest that no commit names
     "bulk-files-written",  # files of a bulk write that no commit names
+    "purge-file-written",  # a sealed file without its old rows, which no manifest lists
+    "past-over",  # a dropped table's retention is over; the catalog still keeps it
+    "restore-prepared",  # the rows of a RESTORE are found; nothing is written
     "expire-removed",  # replaced files are gone; the catalog still lists them for removal
 )
 

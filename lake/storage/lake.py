@@ -228,7 +228,7 @@ class Lake:
         unnamed: set[str] = set()
 
         def look(state: State) -> list[Change | Append]:
-            named = (file.path for table in state.tables.values() for file in self.manifests.all_files(table))
+            named = (file.path for table in state.stored_tables() for file in self.manifests.all_files(table))
             unnamed.update(paths.difference(named, state.garbage))
             return []
 

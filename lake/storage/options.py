@@ -15,8 +15,9 @@ class StorageOptions:
     retain_secs        how long replaced files and tiered segments stay
     gc_secs            how long commits stay that a checkpoint covers
     changelog_secs     how long commits stay for feeds
-    keep_secs          how long rows that were deleted or replaced stay readable by AT
-    purge_rows         deleted rows past their time that are enough to write a file anew; so is a tenth of its rows
+    keep_secs          how long the past of a table stays readable, unless its ``retention`` says
+    purge_rows         deleted rows past their time that are enough to write files anew; so is a tenth of the table
+    producers_secs     how long a producer that sends nothing is remembered
     orphan_secs        age at which a file that nothing names is removed
     codec              compression of data files: ``lz4``, ``zstd``, ``snappy``, ``none``
     backlog            rows that may wait for tiering before commits pause
@@ -38,6 +39,7 @@ class StorageOptions:
     changelog_secs: float = 0.0
     keep_secs: float = 86_400.0
     purge_rows: int = 100_000
+    producers_secs: float = 30 * 86_400.0
     orphan_secs: float = 86_400.0
     codec: str = "lz4"
     backlog: int = 10_000_000

@@ -114,8 +114,8 @@ def test_appends_are_exactly_once(db: Connection) -> None:
 
 def test_statements_that_are_not_built_are_named(db: Connection) -> None:
     """0A000 says what is not supported."""
-    with pytest.raises(FeatureNotSupported, match="RESTORE"):
-        db.sql("RESTORE TABLE t TO VERSION 3")
+    with pytest.raises(FeatureNotSupported, match="ATTACH"):
+        db.sql("ATTACH 'x' AS y")
 
 
 def test_a_query_reads_one_commit(db: EmbeddedConnection) -> None:

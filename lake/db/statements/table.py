@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -225,9 +224,14 @@ def make_room(state: State, schema: str, name: str, if_taken: ast.IfTaken, kind:
         case ast.IfTaken.KEEP:
             return None
         case ast.IfTaken.REPLACE if isinstance(found, KINDS[kind]):
-            return [DropTable(found.id) if isinstance(found, Table) else DropView(found.id)]
+            return [dropping(found)]
         case _:
             raise DuplicateObject(f'relation "{shown}" already exists')
+
+
+def dropping(found: Table | View, *, purge: bool = False) -> Change:
+    """The change that drops a table or view; a table is kept for its retention, unless it has none or ``purge`` says."""
+    return DropTable(found.id, found.keeps_past and not purge) if isinstance(found, Table) else DropView(found.id)
 
 
 @statement(ast.CreateView, tag="CREATE VIEW", role=Role.ADMIN, audit="ddl")
@@ -302,7 +306,7 @@ def _drop_one(stmt: ast.Drop, name: ast.Name, state: State, database: str, notic
     if not isinstance(found, KINDS[stmt.kind]) and not (is_external and stmt.kind == "table"):
         other = "view" if stmt.kind == "table" else "table"
         raise WrongObjectType(f'"{shown}" is not a {stmt.kind}', hint=f"use DROP {other.upper()} to remove a {other}")
-    return [DropTable(found.id) if isinstance(found, Table) else DropView(found.id)]
+    return [dropping(found, purge=stmt.purge)]
 
 
 def _drop_schema(stmt: ast.Drop, name: str, state: State, notices: list[str]) -> list[Change]:
@@ -316,8 +320,7 @@ def _drop_schema(stmt: ast.Drop, name: str, state: State, notices: list[str]) ->
         raise DependentObjects(
             f'cannot drop schema "{name}": it holds "{held[0].name}"', hint="DROP .. CASCADE drops what it holds too"
         )
-    inner: list[Any] = [DropTable(item.id) if isinstance(item, Table) else DropView(item.id) for item in held]
-    return [*inner, DropSchema(name)]
+    return [*map(dropping, held), DropSchema(name)]
 
 
 @statement(ast.Truncate, tag="TRUNCATE TABLE", role=Role.WRITE, audit="write")
@@ -325,7 +328,8 @@ def truncate(stmt: ast.Truncate, run: Run) -> Result:
     """Empties a table; its definition stays."""
 
     def make(state: State) -> list[Change | Append]:
-        return [Truncate(find_table(state, stmt.table, run.database.name).id)]
+        table = find_table(state, stmt.table, run.database.name)
+        return [Truncate(table.id, table.keeps_past)]
 
     run.commit(Flush(prepare=make))
     return Result.done("TRUNCATE TABLE", {"table": stmt.table.last, "truncated": True})

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from lake.db.system import system_table
 from lake.sql.registry import FUNCTIONS, Aggregate, Generator, Scalar, TableFunction, Window
 from lake.storage.catalog.model import Table
-from lake.types import BIGINT, TEXT
+from lake.storage.catalog.state import display_name
+from lake.types import BIGINT, TEXT, TIMESTAMPTZ
 
 if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog
@@ -35,6 +36,22 @@ def tables(catalog: StatementCatalog) -> Iterator[Row]:
             )  # fmt: skip
         else:
             yield catalog.lake, item.schema, item.name, "view", None, None, None, None, None, item.query
+
+
+@system_table(
+    "lake",
+    "dropped",
+    columns={
+        "name": TEXT, "dropped_at": TIMESTAMPTZ, "kept_until": TIMESTAMPTZ, "rows_in_files": BIGINT,
+        "bytes_in_files": BIGINT,
+    },
+)  # fmt: skip
+def dropped(catalog: StatementCatalog) -> Iterator[Row]:
+    """Tables that UNDROP can bring back, the one dropped last first."""
+    for table in catalog.state.dropped():
+        until = table.lost_at + int(table.retention_secs(catalog.keep_secs) * 1e6)
+        name = display_name(table.schema, table.name)
+        yield name, table.lost_at, until, table.file_rows, table.file_bytes
 
 
 @system_table(

@@ -233,7 +233,7 @@ class _Net:
         if self.is_truncated:
             if (now.written, now.changed, now.epoch) != (self.table.written, self.table.changed, self.table.epoch):
                 raise SerializationFailure("could not serialize access due to concurrent update")
-            made.append(Truncate(self.table.id))
+            made.append(Truncate(self.table.id, self.table.keeps_past))
         made += self.added
         if deletes is not None:
             layout = now.layout + self.is_truncated if not len(self.places) else deletes.layout

@@ -116,6 +116,10 @@ class Analyze(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Transaction(Statement):
-    """``BEGIN``, ``COMMIT`` and ``ROLLBACK``; ``kind`` is that word, lower case."""
+    """``BEGIN``, ``COMMIT``, ``ROLLBACK``, ``SAVEPOINT s``, ``RELEASE s``, ``ROLLBACK TO s``; ``kind`` in those words.
+
+    name    the savepoint's
+    """
 
     kind: str
+    name: str | None = None

@@ -8,7 +8,7 @@ from enum import Enum
 from lake.sql.ast.base import Name, Node
 from lake.sql.ast.dml import Statement
 from lake.sql.ast.expr import Expr, TypeName
-from lake.sql.ast.query import Query
+from lake.sql.ast.query import Query, TimeTravel
 
 
 class IfTaken(Enum):
@@ -86,6 +86,15 @@ class CreateTable(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class CreateClone(Statement):
+    """``CREATE TABLE t [SHALLOW] CLONE s``."""
+
+    name: Name
+    source: Name
+    if_taken: IfTaken = IfTaken.FAIL
+
+
+@dataclass(frozen=True, slots=True)
 class CreateExternal(Statement):
     """``CREATE EXTERNAL TABLE t (columns) STORED AS format LOCATION 'place' OPTIONS (..)``."""
 
@@ -118,16 +127,36 @@ class CreateView(Statement):
     query: Query
     query_text: str
     if_taken: IfTaken = IfTaken.FAIL
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Drop(Statement):
-    """``DROP TABLE | VIEW | SCHEMA [IF EXISTS] a, b [CASCADE]``; ``kind`` is the word, lower case."""
+    """``DROP TABLE | VIEW | SCHEMA [IF EXISTS] a, b [CASCADE | PURGE]``; ``kind`` is the word, lower case.
+
+    purge   nothing is kept for UNDROP
+    """
 
     kind: str
     names: tuple[Name, ...]
     if_exists: bool = False
     cascade: bool = False
+    purge: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Undrop(Statement):
+    """``UNDROP TABLE t``."""
+
+    table: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Restore(Statement):
+    """``RESTORE TABLE t TO VERSION AS OF n | TIMESTAMP AS OF '..'``."""
+
+    table: Name
+    at: TimeTravel
 
 
 @dataclass(frozen=True, slots=True)

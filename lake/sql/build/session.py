@@ -128,6 +128,18 @@ class SessionBuild(BaseBuild):
         """``ROLLBACK``."""
         return ast.Transaction("rollback")
 
+    def savepoint(self, name: str) -> ast.Statement:
+        """``SAVEPOINT s``."""
+        return ast.Transaction("savepoint", name)
+
+    def release(self, name: str) -> ast.Statement:
+        """``RELEASE SAVEPOINT s``."""
+        return ast.Transaction("release", name)
+
+    def rollback_to(self, name: str) -> ast.Statement:
+        """``ROLLBACK TO SAVEPOINT s``."""
+        return ast.Transaction("rollback to", name)
+
 
 def _first_select(body: ast.Body) -> ast.Body:
     """The SELECT whose INTO names the table of the whole query."""

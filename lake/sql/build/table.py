@@ -65,6 +65,12 @@ class TableBuild(BaseBuild):
         """``CREATE TABLE t LIKE s``."""
         return self._table(head, [], (), like=like)
 
+    def create_table_clone(self, head: Head, clone: ast.Name) -> ast.Statement:
+        """``CREATE TABLE t CLONE s``."""
+        if head.temporary:
+            raise FeatureNotSupported("a temporary clone is not supported", position=self.start + 1)
+        return ast.CreateClone(head.name, clone, head.if_taken)
+
     def _table(self, head: Head, elements: list[ast.Node], clauses: Clauses, **rest: Any) -> ast.Statement:
         columns = tuple(element for element in elements if isinstance(element, ast.ColumnDefinition))
         constraints = tuple(element for element in elements if isinstance(element, ast.TableConstraint))
@@ -256,9 +262,8 @@ class TableBuild(BaseBuild):
     def create_view(self, *parts: Any) -> ast.Statement:
         """``CREATE VIEW v (a, b) AS SELECT ..``."""
         or_replace, temporary, if_not_exists, name, columns, (query, text) = parts
-        if temporary:
-            raise FeatureNotSupported("temporary views are not supported", position=self.start + 1)
-        return ast.CreateView(name, columns or (), query, text, self._if_taken(or_replace, if_not_exists))
+        if_taken = self._if_taken(or_replace, if_not_exists)
+        return ast.CreateView(name, columns or (), query, text, if_taken, temporary is not None)
 
     def create_schema(self, if_not_exists: str | None, name: str) -> ast.Statement:
         """``CREATE SCHEMA s``."""
@@ -267,4 +272,14 @@ class TableBuild(BaseBuild):
     def drop(self, kind: str, if_exists: str | None, *parts: Any) -> ast.Statement:
         """``DROP TABLE IF EXISTS a, b CASCADE``."""
         *names, behaviour = parts
-        return ast.Drop(kind, tuple(names), if_exists is not None, behaviour == "cascade")
+        if behaviour == "purge" and kind != "table":
+            raise self._failure("PURGE goes with DROP TABLE")
+        return ast.Drop(kind, tuple(names), if_exists is not None, behaviour == "cascade", behaviour == "purge")
+
+    def undrop(self, table: ast.Name) -> ast.Statement:
+        """``UNDROP TABLE t``."""
+        return ast.Undrop(table)
+
+    def restore(self, table: ast.Name, words: str, value: ast.Expr) -> ast.Statement:
+        """``RESTORE TABLE t TO VERSION AS OF 3``."""
+        return ast.Restore(table, ast.TimeTravel("version" if "version" in words else "timestamp", value))

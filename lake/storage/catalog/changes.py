@@ -59,10 +59,24 @@ class AlterTable(msgspec.Struct, frozen=True, tag="alter table", omit_defaults=T
     design: Design = Design()
 
 
-class DropTable(msgspec.Struct, frozen=True, tag="drop table"):
-    """A table goes; its files follow when nobody can be reading them."""
+class DropTable(msgspec.Struct, frozen=True, tag="drop table", omit_defaults=True):
+    """A table goes; its files follow when nobody can be reading them, or with ``keep`` when its past is over."""
 
     table: int
+    keep: bool = False
+
+
+class UndropTable(msgspec.Struct, frozen=True, tag="undrop table"):
+    """A table that was dropped is there again, with all it had."""
+
+    table: int
+
+
+class CloneTable(msgspec.Struct, frozen=True, tag="clone table"):
+    """A table is there that has the rows of ``source``, in the same files; its ``id`` is the state's ``next_id``."""
+
+    table: Table
+    source: int
 
 
 class CreateView(msgspec.Struct, frozen=True, tag="create view"):
@@ -120,7 +134,8 @@ class DeleteRows(msgspec.Struct, frozen=True, tag="delete", omit_defaults=True):
 class ReplaceFiles(msgspec.Struct, frozen=True, tag="replace files", omit_defaults=True):
     """Files give way to others that hold the same rows in the same order, at the place of the first of them.
 
-    dropped  rows of removed files that were deleted at commit ``horizon`` and that the new files leave out
+    dropped   rows of removed files that were deleted at commit ``horizon`` and that the new files leave out
+    manifest  the manifest that lists the removed files, where the table entry does not; ``resealed`` takes its place
     """
 
     table: int
@@ -128,6 +143,9 @@ class ReplaceFiles(msgspec.Struct, frozen=True, tag="replace files", omit_defaul
     files: tuple[DataFile, ...]
     dropped: dict[str, bytes] = {}
     horizon: int = 0
+    manifest: str = ""
+    resealed: Manifest | None = None
+    counts: dict[str, int] = {}
 
 
 class SealFiles(msgspec.Struct, frozen=True, tag="seal files"):
@@ -139,10 +157,31 @@ class SealFiles(msgspec.Struct, frozen=True, tag="seal files"):
     replaced: tuple[str, ...]
 
 
-class Truncate(msgspec.Struct, frozen=True, tag="truncate"):
-    """A table is empty; a tiering job that began before it is refused by its epoch."""
+class Truncate(msgspec.Struct, frozen=True, tag="truncate", omit_defaults=True):
+    """A table is empty; a tiering job that began before it is refused by its epoch.
+
+    keep  its rows stay as an earlier table, for AT, RESTORE and feeds
+    """
 
     table: int
+    keep: bool = False
+
+
+class ForgetPast(msgspec.Struct, frozen=True, tag="forget past", omit_defaults=True):
+    """The time of what was kept is over.
+
+    tables    tables of the past that go for good
+    horizons  by table: the oldest commit at which it can be read from here on
+    """
+
+    tables: tuple[int, ...] = ()
+    horizons: dict[int, int] = {}
+
+
+class ForgetProducers(msgspec.Struct, frozen=True, tag="forget producers"):
+    """Producers that have sent nothing since ``before``, microseconds, are as if they never had."""
+
+    before: int
 
 
 class Advance(msgspec.Struct, frozen=True, tag="advance"):
@@ -166,11 +205,14 @@ class Forget(msgspec.Struct, frozen=True, tag="forget"):
 
 
 Change = (
-    CreateSchema | DropSchema | CreateTable | AlterTable | DropTable | CreateView | DropView | AppendRows | AddFiles
-    | DeleteRows | Tiered | ReplaceFiles | SealFiles | Truncate | Advance | Elected | Forget
+    CreateSchema | DropSchema | CreateTable | AlterTable | DropTable | UndropTable | CloneTable | CreateView | DropView
+    | AppendRows | AddFiles | DeleteRows | Tiered | ReplaceFiles | SealFiles | Truncate | ForgetPast | ForgetProducers
+    | Advance | Elected | Forget
 )  # fmt: skip
 
-DEFINITIONS: Final = (CreateSchema, DropSchema, CreateTable, AlterTable, DropTable, CreateView, DropView)
+DEFINITIONS: Final = (
+    CreateSchema, DropSchema, CreateTable, AlterTable, DropTable, UndropTable, CloneTable, CreateView, DropView,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

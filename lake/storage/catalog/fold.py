@@ -23,7 +23,7 @@ from lake.errors import (
     UndefinedSchema,
     UndefinedTable,
 )
-from lake.storage.catalog import sketches
+from lake.storage.catalog import fold_past, sketches
 from lake.storage.catalog.changes import (
     DEFINITIONS,
     AddFiles,
@@ -31,6 +31,7 @@ from lake.storage.catalog.changes import (
     AlterTable,
     AppendRows,
     Change,
+    CloneTable,
     Commit,
     CreateSchema,
     CreateTable,
@@ -41,11 +42,14 @@ from lake.storage.catalog.changes import (
     DropView,
     Elected,
     Forget,
+    ForgetPast,
+    ForgetProducers,
     ReplaceFiles,
     Rows,
     SealFiles,
     Tiered,
     Truncate,
+    UndropTable,
 )
 from lake.storage.catalog.deletes import NONE, NOTHING, Positions, TableDeletes, decode_numbers, joined
 from lake.storage.catalog.maps import PersistentMap
@@ -54,6 +58,7 @@ from lake.storage.catalog.model import (
     Column,
     DataFile,
     Garbage,
+    Manifest,
     Progress,
     Schema,
     Table,
@@ -76,14 +81,14 @@ class Draft:
     """A state being made for one commit: changes go in one by one, and each sees those before it."""
 
     def __init__(self, state: State, number: int, time: int) -> None:
-        self._fields: dict[str, Any] = {field.name: getattr(state, field.name) for field in fields(State)}
+        self.fields: dict[str, Any] = {field.name: getattr(state, field.name) for field in fields(State)}
         self.number = number
         self.time = time
-        self._fields |= {"number": number, "time": time, "times": index_times(state.times, time, number)}
+        self.fields |= {"number": number, "time": time, "times": index_times(state.times, time, number)}
 
     def state(self) -> State:
         """The state as it would be if the commit ended here."""
-        return State(**self._fields)
+        return State(**self.fields)
 
     def apply(self, change: Change, rows: Sequence[Rows] = ()) -> None:
         """Takes one change in; an error leaves the draft as it was."""
@@ -92,29 +97,36 @@ class Draft:
             return
         _APPLY[type(change)](self, change)
         if isinstance(change, DEFINITIONS):
-            self._fields["definitions"] = self.number
+            self.fields["definitions"] = self.number
 
     def mark(self) -> dict[str, Any]:
         """What ``reset`` needs to take back all that is applied from here on."""
-        return self._fields.copy()
+        return self.fields.copy()
 
     def reset(self, mark: dict[str, Any]) -> None:
         """Takes back what was applied since ``mark``."""
-        self._fields = mark
+        self.fields = mark
 
     @property
     def next_row_id(self) -> int:
         """The id of the next row written."""
-        return self._fields["next_row_id"]  # type: ignore[no-any-return]
+        return self.fields["next_row_id"]  # type: ignore[no-any-return]
 
     @property
     def producers(self) -> PersistentMap[str, Progress]:
         """Producers' progress so far."""
-        return self._fields["producers"]  # type: ignore[no-any-return]
+        return self.fields["producers"]  # type: ignore[no-any-return]
 
     def table(self, id: int) -> Table:
         """The table with that id; 42P01 if it is gone."""
-        found: Table | None = self._fields["tables"].get(id)
+        found: Table | None = self.fields["tables"].get(id)
+        if found is None:
+            raise UndefinedTable("the table was dropped")
+        return found
+
+    def stored(self, id: int) -> Table:
+        """The table with that id, a table of the past too; 42P01 if it is gone for good."""
+        found: Table | None = self.fields["tables"].get(id) or self.fields["past"].get(id)
         if found is None:
             raise UndefinedTable("the table was dropped")
         return found
@@ -122,70 +134,69 @@ class Draft:
     # --- schemas, tables, views ---------------------------------------------------------------------------------------
 
     def _create_schema(self, change: CreateSchema) -> None:
-        schemas: PersistentMap[str, Schema] = self._fields["schemas"]
+        schemas: PersistentMap[str, Schema] = self.fields["schemas"]
         if change.schema.name in schemas:
             raise DuplicateObject(f'schema "{change.schema.name}" already exists')
-        self._fields["schemas"] = schemas.set(change.schema.name, change.schema)
+        self.fields["schemas"] = schemas.set(change.schema.name, change.schema)
 
     def _drop_schema(self, change: DropSchema) -> None:
-        schemas: PersistentMap[str, Schema] = self._fields["schemas"]
+        schemas: PersistentMap[str, Schema] = self.fields["schemas"]
         if change.name not in schemas:
             raise UndefinedSchema(f'schema "{change.name}" does not exist')
-        held = sorted(name for schema, name in self._fields["names"] if schema == change.name)
+        held = sorted(name for schema, name in self.fields["names"] if schema == change.name)
         if held:
             raise DependentObjects(f'cannot drop schema "{change.name}": it holds "{held[0]}"')
-        self._fields["schemas"] = schemas.remove(change.name)
+        self.fields["schemas"] = schemas.remove(change.name)
 
     def _create_table(self, change: CreateTable) -> None:
         table = change.table
         _check_columns(table.name, table.columns)
-        self._take_name(table.schema, table.name, table.id)
+        self.take_name(table.schema, table.name, table.id)
         made = msgspec.structs.replace(
             table, created=self.time, tiered=self.number, born=self.number, horizon=self.number
         )
-        self._fields["tables"] = self._fields["tables"].set(table.id, made)
-        self._fields["next_id"] = max(self._fields["next_id"], table.id + 1)
+        self.fields["tables"] = self.fields["tables"].set(table.id, made)
+        self.fields["next_id"] = max(self.fields["next_id"], table.id + 1)
 
     def _alter_table(self, change: AlterTable) -> None:
         table = self.table(change.table)
         _check_columns(change.name, change.columns)
         if (table.schema, table.name) != (change.schema, change.name):
-            self._take_name(change.schema, change.name, table.id)
-            self._fields["names"] = self._fields["names"].remove((table.schema, table.name))
+            self.take_name(change.schema, change.name, table.id)
+            self.fields["names"] = self.fields["names"].remove((table.schema, table.name))
         definition = {name: getattr(change, name) for name in change.__struct_fields__ if name != "table"}
         kept = {column.stored for column in change.columns}
         gone = tuple(column.stored for column in table.columns if column.stored not in kept)
         for column in change.columns:
             if column.stored in table.gone:
                 raise DuplicateColumn(f'column "{column.name}" takes the place of a dropped one')
-        self._put(msgspec.structs.replace(table, **definition, gone=(*table.gone, *gone)))
-
-    def _drop_table(self, change: DropTable) -> None:
-        table = self.table(change.table)
-        self._throw_away(table)
-        self._fields["tables"] = self._fields["tables"].remove(table.id)
-        self._fields["names"] = self._fields["names"].remove((table.schema, table.name))
+        history = fold_past.with_definition(self, table, change.columns)
+        self.put(msgspec.structs.replace(table, **definition, gone=(*table.gone, *gone), history=history))
 
     def _create_view(self, change: CreateView) -> None:
         view = change.view
-        self._take_name(view.schema, view.name, view.id)
+        self.take_name(view.schema, view.name, view.id)
         made = msgspec.structs.replace(view, created=self.time)
-        self._fields["views"] = self._fields["views"].set(view.id, made)
-        self._fields["next_id"] = max(self._fields["next_id"], view.id + 1)
+        self.fields["views"] = self.fields["views"].set(view.id, made)
+        self.fields["next_id"] = max(self.fields["next_id"], view.id + 1)
 
     def _drop_view(self, change: DropView) -> None:
-        view: View | None = self._fields["views"].get(change.view)
+        view: View | None = self.fields["views"].get(change.view)
         if view is None:
             raise UndefinedTable("the view was dropped")
-        self._fields["views"] = self._fields["views"].remove(view.id)
-        self._fields["names"] = self._fields["names"].remove((view.schema, view.name))
+        self.fields["views"] = self.fields["views"].remove(view.id)
+        self.fields["names"] = self.fields["names"].remove((view.schema, view.name))
 
-    def _take_name(self, schema: str, name: str, id: int) -> None:
-        if schema not in self._fields["schemas"]:
+    def take_name(self, schema: str, name: str, id: int) -> None:
+        """Gives a free name to a table or view.
+
+        3F000  no such schema      42P07  the name is taken
+        """
+        if schema not in self.fields["schemas"]:
             raise UndefinedSchema(f'schema "{schema}" does not exist')
-        if (schema, name) in self._fields["names"]:
+        if (schema, name) in self.fields["names"]:
             raise DuplicateObject(f'relation "{display_name(schema, name)}" already exists')
-        self._fields["names"] = self._fields["names"].set((schema, name), id)
+        self.fields["names"] = self.fields["names"].set((schema, name), id)
 
     # --- rows and files -----------------------------------------------------------------------------------------------
 
@@ -203,19 +214,19 @@ class Draft:
             segment=change.segment,
             checksum=change.checksum,
         )
-        before: Tail | None = self._fields["tails"].get(table.id)
-        self._fields["tails"] = self._fields["tails"].set(table.id, Tail(part, before))
-        self._fields["tail_rows"] += change.rows
-        self._fields["next_row_id"] = max(self._fields["next_row_id"], change.row_id + change.rows)
-        self._put(msgspec.structs.replace(table, written=table.written + change.rows))
+        before: Tail | None = self.fields["tails"].get(table.id)
+        self.fields["tails"] = self.fields["tails"].set(table.id, Tail(part, before))
+        self.fields["tail_rows"] += change.rows
+        self.fields["next_row_id"] = max(self.fields["next_row_id"], change.row_id + change.rows)
+        self.put(msgspec.structs.replace(table, written=table.written + change.rows))
 
     def _add_files(self, change: AddFiles) -> None:
         table = self.table(change.table)
         placed = []
         for file in change.files:
             if not file.has_system:
-                first = self._fields["next_row_id"]
-                self._fields["next_row_id"] = first + file.rows
+                first = self.fields["next_row_id"]
+                self.fields["next_row_id"] = first + file.rows
                 file = msgspec.structs.replace(
                     file,
                     row_id=first,
@@ -226,7 +237,7 @@ class Draft:
                 )
             placed.append(file)
         rows = sum(file.rows for file in placed)
-        self._put(
+        self.put(
             msgspec.structs.replace(
                 table,
                 files=(*table.files, *placed),
@@ -244,17 +255,18 @@ class Draft:
             deletes = deletes.with_file(path, deletes.of(path).with_deleted(decode_numbers(positions), self.number))
         if change.tail:
             deletes = deletes.with_tail(deletes.tail.with_deleted(decode_numbers(change.tail), self.number))
-        self._set_deletes(table.id, deletes)
-        self._put(msgspec.structs.replace(table, changed=self.number))
+        self.set_deletes(table.id, deletes)
+        self.put(msgspec.structs.replace(table, changed=self.number))
 
     def deletes(self, id: int) -> TableDeletes:
         """What is gone of a table."""
-        found: TableDeletes | None = self._fields["deletes"].get(id)
+        found: TableDeletes | None = self.fields["deletes"].get(id)
         return found or NOTHING
 
-    def _set_deletes(self, id: int, deletes: TableDeletes) -> None:
-        known: PersistentMap[int, TableDeletes] = self._fields["deletes"]
-        self._fields["deletes"] = known.set(id, deletes) if deletes.rows else known.remove(id)
+    def set_deletes(self, id: int, deletes: TableDeletes) -> None:
+        """Takes another record of what is gone of a table."""
+        known: PersistentMap[int, TableDeletes] = self.fields["deletes"]
+        self.fields["deletes"] = known.set(id, deletes) if deletes.rows else known.remove(id)
 
     def _place_deletes(self, deletes: TableDeletes, files: Sequence[DataFile], found: Positions) -> TableDeletes:
         """Gone rows of pieces whose rows are now, in their order, those of ``files``."""
@@ -265,21 +277,21 @@ class Draft:
         return deletes
 
     def _tiered(self, change: Tiered) -> None:
-        table = self.table(change.table)
-        tail: Tail | None = self._fields["tails"].get(table.id)
+        table = self.stored(change.table)
+        tail: Tail | None = self.fields["tails"].get(table.id)
         rest = tail_after(tail, change.upto)
         deletes = self.deletes(table.id)
         if deletes.tail.rows:
             folded = sum(file.rows for file in change.files)
             found = deletes.tail
             deletes = deletes.with_tail(found.part(folded, 1 << 62))
-            self._set_deletes(table.id, self._place_deletes(deletes, change.files, found.part(0, folded)))
+            self.set_deletes(table.id, self._place_deletes(deletes, change.files, found.part(0, folded)))
         if tail is not None:
             gone = {part.segment for part in tail.newest_first() if part.segment}
             gone -= {part.segment for part in rest.newest_first() if part.segment} if rest else set()
             self._discard(sorted(path for path in gone if path))
             self._set_tail(table.id, tail, rest)
-        self._put(
+        self.put(
             msgspec.structs.replace(
                 table,
                 files=(*table.files, *change.files),
@@ -290,21 +302,29 @@ class Draft:
         )
 
     def _replace_files(self, change: ReplaceFiles) -> None:
-        table = self.table(change.table)
+        table = self.stored(change.table)
         removed = set(change.removed)
-        place = next((at for at, file in enumerate(table.files) if file.path in removed), len(table.files))
-        before, rest = table.files[:place], table.files[place:]
-        kept = tuple(file for file in rest if file.path not in removed)
-        if len(table.files) - len(before) - len(kept) != len(removed):
-            raise UndefinedTable(f'files of table "{table.name}" to replace are gone')
+        if change.manifest:
+            files, manifests = table.files, _resealed(table, change)
+            self._discard([change.manifest])
+        else:
+            place = next((at for at, file in enumerate(table.files) if file.path in removed), len(table.files))
+            before, rest = table.files[:place], table.files[place:]
+            kept = tuple(file for file in rest if file.path not in removed)
+            if len(table.files) - len(before) - len(kept) != len(removed):
+                raise UndefinedTable(f'files of table "{table.name}" to replace are gone')
+            files, manifests = (*before, *change.files, *kept), table.manifests
         self._discard(change.removed)
         self._move_deletes(table, change)
-        self._put(
+        horizon = max(table.horizon, change.horizon)
+        self.put(
             msgspec.structs.replace(
                 table,
-                files=(*before, *change.files, *kept),
+                files=files,
+                manifests=manifests,
                 layout=table.layout + 1,
-                horizon=max(table.horizon, change.horizon),
+                horizon=horizon,
+                history=tuple(item for item in table.history if item.upto >= horizon),
             )
         )
 
@@ -312,7 +332,7 @@ class Draft:
         deletes = self.deletes(table.id)
         if not deletes.files:
             return
-        rows = {file.path: file.rows for file in table.files}
+        rows = change.counts or {file.path: file.rows for file in table.files}
         parts: list[Positions] = [NONE]
         start = 0
         for path in change.removed:
@@ -320,10 +340,10 @@ class Draft:
             parts.append(found.without(dropped).shifted(start))
             start += rows[path] - len(dropped)
             deletes = deletes.with_file(path, NONE)
-        self._set_deletes(table.id, self._place_deletes(deletes, change.files, joined(parts)))
+        self.set_deletes(table.id, self._place_deletes(deletes, change.files, joined(parts)))
 
     def _seal_files(self, change: SealFiles) -> None:
-        table = self.table(change.table)
+        table = self.stored(change.table)
         sealed, replaced = set(change.sealed), set(change.replaced)
         files = tuple(file for file in table.files if file.path not in sealed)
         manifests = tuple(manifest for manifest in table.manifests if manifest.path not in replaced)
@@ -331,63 +351,49 @@ class Draft:
         if found != len(sealed) + len(replaced):
             raise UndefinedTable(f'files of table "{table.name}" to seal are gone')
         self._discard(change.replaced)
-        self._put(msgspec.structs.replace(table, files=files, manifests=(*manifests, change.manifest)))
+        self.put(msgspec.structs.replace(table, files=files, manifests=(*manifests, change.manifest)))
 
-    def _truncate(self, change: Truncate) -> None:
-        table = self.table(change.table)
-        self._throw_away(table)
-        self._put(
-            msgspec.structs.replace(
-                table,
-                files=(),
-                manifests=(),
-                sketches={},
-                tiered=self.number,
-                epoch=table.epoch + 1,
-                layout=table.layout + 1,
-                horizon=self.number,
-            )
-        )
-
-    def _throw_away(self, table: Table) -> None:
+    def throw_away(self, table: Table) -> None:
         """A table's files, manifests and tail become garbage."""
-        tail: Tail | None = self._fields["tails"].get(table.id)
+        tail: Tail | None = self.fields["tails"].get(table.id)
         if tail is not None:
             self._discard([part.segment for part in tail.newest_first() if part.segment])
             self._set_tail(table.id, tail, None)
         self._discard([file.path for file in table.files])
         self._discard([manifest.path for manifest in table.manifests], sealed=True)
-        self._set_deletes(table.id, NOTHING)
+        self.set_deletes(table.id, NOTHING)
 
     def _set_tail(self, id: int, before: Tail, after: Tail | None) -> None:
-        tails: PersistentMap[int, Tail] = self._fields["tails"]
-        self._fields["tails"] = tails.set(id, after) if after else tails.remove(id)
-        self._fields["tail_rows"] += (after.rows if after else 0) - before.rows
+        tails: PersistentMap[int, Tail] = self.fields["tails"]
+        self.fields["tails"] = tails.set(id, after) if after else tails.remove(id)
+        self.fields["tail_rows"] += (after.rows if after else 0) - before.rows
 
     def _discard(self, paths: Sequence[str], *, sealed: bool = False) -> None:
-        garbage: PersistentMap[str, Garbage] = self._fields["garbage"]
+        garbage: PersistentMap[str, Garbage] = self.fields["garbage"]
         for path in paths:
             garbage = garbage.set(path, Garbage(path, self.number, self.time, sealed))
-        self._fields["garbage"] = garbage
+        self.fields["garbage"] = garbage
 
-    def _put(self, table: Table) -> None:
-        self._fields["tables"] = self._fields["tables"].set(table.id, table)
+    def put(self, table: Table) -> None:
+        """Takes another record of a table."""
+        where = "past" if table.lost else "tables"
+        self.fields[where] = self.fields[where].set(table.id, table)
 
     # --- the lake itself ----------------------------------------------------------------------------------------------
 
     def _advance(self, change: Advance) -> None:
         progress = Progress(change.seq, self.number, self.time)
-        self._fields["producers"] = self.producers.set(change.producer, progress)
+        self.fields["producers"] = self.producers.set(change.producer, progress)
 
     def _elected(self, change: Elected) -> None:
-        self._fields["term"] = change.term
-        self._fields["elections"] = (*self._fields["elections"], (self.number, self.time))[-ELECTIONS_MAX:]
+        self.fields["term"] = change.term
+        self.fields["elections"] = (*self.fields["elections"], (self.number, self.time))[-ELECTIONS_MAX:]
 
     def _forget(self, change: Forget) -> None:
-        garbage: PersistentMap[str, Garbage] = self._fields["garbage"]
+        garbage: PersistentMap[str, Garbage] = self.fields["garbage"]
         for path in change.paths:
             garbage = garbage.remove(path)
-        self._fields["garbage"] = garbage
+        self.fields["garbage"] = garbage
 
 
 _APPLY: Final[dict[type, Callable[[Draft, Any], None]]] = {
@@ -395,7 +401,9 @@ _APPLY: Final[dict[type, Callable[[Draft, Any], None]]] = {
     DropSchema: Draft._drop_schema,
     CreateTable: Draft._create_table,
     AlterTable: Draft._alter_table,
-    DropTable: Draft._drop_table,
+    DropTable: fold_past.drop_table,
+    UndropTable: fold_past.undrop_table,
+    CloneTable: fold_past.clone_table,
     CreateView: Draft._create_view,
     DropView: Draft._drop_view,
     AddFiles: Draft._add_files,
@@ -403,7 +411,9 @@ _APPLY: Final[dict[type, Callable[[Draft, Any], None]]] = {
     Tiered: Draft._tiered,
     ReplaceFiles: Draft._replace_files,
     SealFiles: Draft._seal_files,
-    Truncate: Draft._truncate,
+    Truncate: fold_past.truncate,
+    ForgetPast: fold_past.forget_past,
+    ForgetProducers: fold_past.forget_producers,
     Advance: Draft._advance,
     Elected: Draft._elected,
     Forget: Draft._forget,
@@ -423,6 +433,19 @@ def _check_columns(table: str, columns: Sequence[Column]) -> None:
             if value in seen or value == "":
                 raise DuplicateColumn(f'column "{column.name}" specified more than once')
             seen.add(value)
+
+
+def _resealed(table: Table, change: ReplaceFiles) -> tuple[Manifest, ...]:
+    """The table's manifests when the one that lists the removed files gives way to another, or to none."""
+    found: list[Manifest] = []
+    for manifest in table.manifests:
+        if manifest.path != change.manifest:
+            found.append(manifest)
+        elif change.resealed is not None:
+            found.append(change.resealed)
+    if all(manifest.path != change.manifest for manifest in table.manifests):
+        raise UndefinedTable(f'files of table "{table.name}" to replace are gone')
+    return tuple(found)
 
 
 def _folded(known: dict[int, bytes], more: dict[int, bytes]) -> dict[int, bytes]:

@@ -149,6 +149,13 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     version_high: int = 0
 
 
+class Definition(msgspec.Struct, frozen=True, array_like=True):
+    """The columns that a table had up to commit ``upto``."""
+
+    upto: int
+    columns: tuple[Column, ...]
+
+
 class Table(msgspec.Struct, frozen=True, omit_defaults=True):
     """A table, without its tail.
 
@@ -164,6 +171,12 @@ class Table(msgspec.Struct, frozen=True, omit_defaults=True):
     changed      the newest commit that deleted or replaced rows
     gone         stored names of dropped columns, which no other column may take
     kind         ``append``, ``upsert`` (the newest row of each key is kept) or ``merge`` (rows of a key combine)
+    history      the columns it had before each ALTER that changed them, oldest first, as far back as it can be read
+    earlier      id of the table in ``State.past`` that has its rows from before the last TRUNCATE, or 0
+    family       id of the table that this one and its clones come from: their files may be the same; 0 without clones
+    lost         the commit that dropped or emptied it, for a table in ``State.past``; 0 while it is there
+    lost_at      when that was, microseconds
+    owner        id of the table whose earlier rows these are; 0 for a table that was dropped
     """
 
     id: int
@@ -189,6 +202,12 @@ class Table(msgspec.Struct, frozen=True, omit_defaults=True):
     changed: int = 0
     gone: tuple[str, ...] = ()
     design: Design = Design()
+    history: tuple[Definition, ...] = ()
+    earlier: int = 0
+    family: int = 0
+    lost: int = 0
+    lost_at: int = 0
+    owner: int = 0
 
     def column(self, name: str) -> Column | None:
         """The column that SQL calls ``name``, or None."""
@@ -202,6 +221,32 @@ class Table(msgspec.Struct, frozen=True, omit_defaults=True):
     def key(self) -> tuple[Column, ...]:
         """The columns of the key, in its order; none of a table that keeps every row."""
         return tuple(self.column_by_id(id) for id in self.design.key)
+
+    def retention_secs(self, default: float) -> float:
+        """How long its past, or itself once dropped, stays readable. Spec: SQL, Table options."""
+        return default if self.design.retention is None else float(self.design.retention)
+
+    @property
+    def keeps_past(self) -> bool:
+        """Whether anything stays of what it deletes, empties or is dropped with."""
+        return self.design.retention != 0
+
+    def columns_at(self, number: int) -> tuple[Column, ...]:
+        """The columns it had at a commit; those that are still there in the type of now."""
+        found = next((item.columns for item in self.history if number <= item.upto), self.columns)
+        types = {column.id: column.sql_type for column in self.columns}
+        return tuple(
+            msgspec.structs.replace(column, sql_type=types.get(column.id, column.sql_type)) for column in found
+        )
+
+    @property
+    def stored_columns(self) -> tuple[Column, ...]:
+        """The columns that files written anew hold: its own, and those dropped which its past still shows."""
+        found = {column.stored: column for column in self.columns}
+        for item in reversed(self.history):
+            for column in item.columns:
+                found.setdefault(column.stored, column)
+        return tuple(found.values())
 
     @property
     def file_rows(self) -> int:

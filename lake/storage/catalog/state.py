@@ -29,6 +29,7 @@ class State:
     """A lake at commit ``number``.
 
     time          of that commit, microseconds; never less than the commit's before
+    past          by id: tables that were dropped, and the rows of tables from before a TRUNCATE, kept for their retention
     definitions   newest commit that changed what a statement's text means: the catalog version of plan caches
     next_id       of tables and views
     next_row_id   of rows, over all tables
@@ -50,6 +51,7 @@ class State:
     tail_rows: int = 0
     schemas: PersistentMap[str, Schema] = field(default_factory=lambda: PersistentMap({PUBLIC: Schema(PUBLIC)}))
     tables: PersistentMap[int, Table] = field(default_factory=PersistentMap)
+    past: PersistentMap[int, Table] = field(default_factory=PersistentMap)
     views: PersistentMap[int, View] = field(default_factory=PersistentMap)
     names: PersistentMap[QualifiedName, int] = field(default_factory=PersistentMap)
     producers: PersistentMap[str, Progress] = field(default_factory=PersistentMap)
@@ -88,6 +90,19 @@ class State:
             raise UndefinedTable("the table was dropped")
         return found
 
+    def stored(self, id: int) -> Table | None:
+        """The table with that id, a table of the past too; None if it is gone for good."""
+        return self.tables.get(id) or self.past.get(id)
+
+    def stored_tables(self) -> list[Table]:
+        """Every table that has objects in the store: those that are there, and those of the past."""
+        return [*self.tables.values(), *self.past.values()]
+
+    def dropped(self) -> list[Table]:
+        """Tables that UNDROP can bring back, the one dropped last first."""
+        found = [table for table in self.past.values() if not table.owner]
+        return sorted(found, key=lambda table: (table.lost, table.id), reverse=True)
+
     def view(self, name: str, schema: str = PUBLIC) -> View:
         """The view of that name.
 
@@ -112,11 +127,19 @@ class State:
         return sorted(found, key=lambda item: (item.schema, item.name))
 
     def number_at(self, time: int) -> int:
-        """The newest commit at or before ``time``, to about a second; 0 if the index does not reach so far back."""
+        """The newest commit at or before ``time``, or one up to about a second older; 0 where the index does not reach.
+
+        It is exact where nothing was committed for a second before ``time``, as far as no entry has been left out.
+        """
         if time >= self.time:
             return self.number
         index = bisect.bisect_right(self.times, (time, 1 << 62)) - 1
-        return self.times[index][1] if index >= 0 else 0
+        if index < 0:
+            return 0
+        whole_from = 0 if len(self.times) < TIMES_MAX * 3 // 4 else TIMES_MAX // 4
+        if index >= whole_from and index + 1 < len(self.times) and time >= self.times[index][0] + TIME_STEP:
+            return self.times[index + 1][1] - 1
+        return self.times[index][1]
 
     def waiting_rows(self, id: int) -> int:
         """Rows of a table that are not in files."""
@@ -134,7 +157,7 @@ class State:
     def free_folder(self, name: str) -> str:
         """A folder below ``data/`` for a table called ``name`` that no table has: the name, or ``name__N``."""
         plain = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name)[:64] or "table"
-        taken = {table.folder for table in self.tables.values()}
+        taken = {table.folder for table in self.stored_tables()}
         taken |= {path.split("/")[1] for path in self.garbage if path.startswith("data/")}
         folder, number = plain, 1
         while folder in taken:

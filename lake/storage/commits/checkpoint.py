@@ -69,6 +69,7 @@ class _Stored(msgspec.Struct, frozen=True):
     times: tuple[tuple[int, int], ...]
     elections: tuple[tuple[int, int], ...]
     deletes: dict[int, dict[str, _Deleted]] = {}  # by table id and path, which is empty for the tail
+    past: list[Table] = []
 
 
 _ENCODER: Final = msgspec.json.Encoder()
@@ -103,6 +104,7 @@ def encode_state(state: State, store: ObjectStore | None) -> bytes:
         times=state.times,
         elections=state.elections,
         deletes={id: _stored_deletes(deletes) for id, deletes in state.deletes.items()},
+        past=list(state.past.values()),
     )
     return frame(MAGIC, _ENCODER.encode(stored), body)
 
@@ -139,6 +141,7 @@ def decode_state(data: bytes, name: str) -> State:
         tail_rows=sum(tail.rows for tail in tails.values() if tail),
         schemas=PersistentMap((schema.name, schema) for schema in stored.schemas),
         tables=PersistentMap((table.id, table) for table in stored.tables),
+        past=PersistentMap((table.id, table) for table in stored.past),
         views=PersistentMap((view.id, view) for view in stored.views),
         names=PersistentMap(((item.schema, item.name), item.id) for item in named),
         producers=PersistentMap(stored.producers),

@@ -27,7 +27,7 @@ from lake.storage.catalog.deletes import Numbers, TableDeletes, encode_numbers
 from lake.storage.catalog.manifests import Manifests
 from lake.storage.catalog.model import PUBLIC, ROW_ID, SYSTEM_COLUMNS, VERSION, Column, DataFile, Table
 from lake.storage.catalog.state import State
-from lake.storage.catalog.statistics import StatisticsCache, TableStatistics
+from lake.storage.catalog.statistics import ColumnStatistics, StatisticsCache, TableStatistics
 from lake.storage.tables.columns import from_stored
 from lake.storage.tables.prune import keeps_file, keeps_group
 from lake.storage.tables.read import (
@@ -67,6 +67,16 @@ class Snapshot:
         """
         return TableSnapshot(self, self.state.table_by_id(id))
 
+    def stored(self, id: int) -> TableSnapshot:
+        """The rows of a table, one of the past too, for who keeps files in order.
+
+        42P01  it is gone for good
+        """
+        found = self.state.stored(id)
+        if found is None:
+            raise UndefinedTable("the table was dropped")
+        return TableSnapshot(self, found)
+
 
 class TableSnapshot:
     """The rows of one table at one commit; a ``lake.rows.RowSource``.
@@ -74,15 +84,19 @@ class TableSnapshot:
     tail     its rows that are not in files, or None
     deletes  which rows of files and tail are gone
     upto     an older commit that is read, or None for the snapshot's
+    columns  under which it is read
     """
 
-    def __init__(self, snapshot: Snapshot, table: Table, upto: int | None = None) -> None:
+    def __init__(
+        self, snapshot: Snapshot, table: Table, upto: int | None = None, columns: Sequence[Column] | None = None
+    ) -> None:
         self.snapshot = snapshot
         self.table = table
         self.upto = upto
+        self.columns: tuple[Column, ...] = table.columns if columns is None else tuple(columns)
         self.tail: Tail | None = snapshot.state.tails.get(table.id)
         self.deletes: TableDeletes = snapshot.state.deletes_of(table.id)
-        self._columns: dict[str, Column] = {column.name: column for column in table.columns}
+        self._columns: dict[str, Column] = {column.name: column for column in self.columns}
         self._statistics: TableStatistics | None = None
 
     @property
@@ -91,8 +105,8 @@ class TableSnapshot:
         gone = self.deletes.rows if self.upto is None else 0
         return self.table.file_rows + (self.tail.rows if self.tail else 0) - gone
 
-    def at(self, number: int) -> TableSnapshot:
-        """The table's rows at an older commit, under its columns of now.
+    def at(self, number: int, columns: Sequence[Column] | None = None) -> TableSnapshot:
+        """The table's rows at an older commit, under ``columns``, by default those it had.
 
         22023  a commit that is to come, or of which deleted rows are no longer kept
         42P01  the table was not there
@@ -101,12 +115,24 @@ class TableSnapshot:
             raise InvalidParameter(f"commit {number} is not there yet; the newest is {self.snapshot.state.number}")
         if number < self.table.born:
             raise UndefinedTable(f'table "{self.table.name}" did not exist at commit {number}')
-        if number < self.table.horizon:
+        table, oldest = self.table, self.table.horizon
+        for earlier in self.earlier():
+            if number >= earlier.lost:
+                break
+            table, oldest = earlier, earlier.horizon
+        if number < table.horizon or (table.lost and number >= table.lost):
             raise InvalidParameter(
                 f'table "{self.table.name}" is no longer kept as it was at commit {number}',
-                hint=f"the oldest commit it can be read at is {self.table.horizon}",
+                hint=f"the oldest commit it can be read at is {oldest}",
             )
-        return TableSnapshot(self.snapshot, self.table, number)
+        return TableSnapshot(self.snapshot, table, number, table.columns_at(number) if columns is None else columns)
+
+    def earlier(self) -> Iterator[Table]:
+        """The table's rows from before its TRUNCATEs, as tables of the past, the newest first."""
+        found = self.snapshot.state.past.get(self.table.earlier)
+        while found is not None:
+            yield found
+            found = self.snapshot.state.past.get(found.earlier)
 
     def files(self, predicates: Sequence[Predicate] = ()) -> list[DataFile]:
         """The files that may hold rows for which all predicates are true, in order of arrival."""
@@ -218,8 +244,16 @@ class TableSnapshot:
         """What the planner may know of the table."""
         if self._statistics is None:
             found = self.snapshot.statistics.table(self.table, self.tail_chunks())
+            renamed = {} if self.columns == self.table.columns else self._renamed(found)
+            found = replace(found, columns=renamed) if renamed else found
             self._statistics = replace(found, rows=float(self.rows)) if self.deletes.rows else found
         return self._statistics
+
+    def _renamed(self, found: TableStatistics) -> dict[str, ColumnStatistics]:
+        """Statistics of columns of now under the names they are read by; those that are gone have none."""
+        names = {column.id: column.name for column in self.table.columns}
+        known = {column.name: found.columns.get(names.get(column.id, "")) for column in self.columns}
+        return {name: each or ColumnStatistics() for name, each in known.items()}
 
     def _wanted(self, name: str) -> Wanted:
         column = self._columns.get(name)

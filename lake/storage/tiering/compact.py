@@ -3,8 +3,9 @@
 Only files that the table entry lists are merged; a manifest's are old and were merged before. The commit is refused where
 one of the eight is gone from the entry, for whatever reason.
 
-Purging: rows that were deleted longer than ``keep_secs`` ago are left out of what a merge writes, and a file of which they
-are many is written anew alone. Before that, they are what AT reads.
+Purging: rows that were deleted before the table's retention are left out of what a merge writes. Once so many of them wait
+that they are ``purge_rows``, or a tenth of the table, files that have any are written anew, those with the most first, a
+manifest's files too: the manifest is then sealed again. Before that, they are what AT reads.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import pyarrow as pa
 from lake.clock import Clock
 from lake.storage.catalog.changes import Change, ReplaceFiles
 from lake.storage.catalog.deletes import Numbers, encode_numbers
-from lake.storage.catalog.model import SYSTEM_COLUMNS, DataFile
+from lake.storage.catalog.manifests import write_manifest
+from lake.storage.catalog.model import SYSTEM_COLUMNS, DataFile, Manifest, Table
 from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Append, Flush
 from lake.storage.faults import crash_point
@@ -32,7 +34,21 @@ from lake.storage.tables.write import Target, Written, write_files
 MERGED_FILES: Final = 8
 ROWS_MAX: Final = 4_000_000
 BYTES_MAX: Final = 64 << 20
+PURGED_MAX: Final = 64  # runs of a table that one round writes anew
 INPUT_BYTES_MAX: Final = 256 << 20  # of one round, over all tables
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Neighbouring files that become others; of the manifest that lists them, where the table entry does not."""
+
+    files: Sequence[DataFile]
+    manifest: Manifest | None = None
+
+    def listed(self, source: TableSnapshot) -> tuple[DataFile, ...]:
+        """All files of the manifest."""
+        assert self.manifest is not None, "a run of sealed files has a manifest"
+        return source.snapshot.manifests.files(self.manifest.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +59,37 @@ class _Job:
     written: Written
     horizon: int
     dropped: dict[str, Numbers] = field(default_factory=dict)
+    manifest: str = ""
+    resealed: Manifest | None = None
 
     def change(self) -> ReplaceFiles:
         """What is to be committed."""
         dropped = {path: encode_numbers(rows) for path, rows in self.dropped.items()}
         paths = tuple(file.path for file in self.inputs)
-        return ReplaceFiles(self.table, paths, self.written.files, dropped, self.horizon if dropped else 0)
+        counts = {file.path: file.rows for file in self.inputs} if self.manifest else {}
+        horizon = self.horizon if dropped else 0
+        files = self.written.files
+        return ReplaceFiles(self.table, paths, files, dropped, horizon, self.manifest, self.resealed, counts)
 
 
 def merge(snapshot: Snapshot, clock: Clock, options: StorageOptions, pool: ThreadPoolExecutor) -> Flush | None:
     """Merges what is due in a snapshot; answers the flush that records it, or None if nothing is."""
     jobs = []
     budget = INPUT_BYTES_MAX
-    horizon = snapshot.state.number_at(clock.now() - int(options.keep_secs * 1e6))
-    for id in sorted(snapshot.state.tables):
-        source = snapshot.table_by_id(id)
-        run = choose(source.table.files) or choose_purge(source, horizon, options.purge_rows)
-        if not run or sum(file.bytes for file in run) > budget:
-            continue
-        budget -= sum(file.bytes for file in run)
-        dropped = {file.path: source.deletes.of(file.path).before(horizon) for file in run}
-        dropped = {path: rows for path, rows in dropped.items() if len(rows)}
-        written = _write(source, run, dropped, clock, options, pool)
-        jobs.append(_Job(id, source.table.epoch, tuple(run), written, horizon, dropped))
+    now = clock.now()
+    for id in sorted(table.id for table in snapshot.state.stored_tables()):
+        source = snapshot.stored(id)
+        horizon = horizon_of(snapshot.state, source.table, now, options)
+        run = choose(source.table.files)
+        for job in (_Run(run),) if run else choose_purge(source, horizon, options.purge_rows):
+            size = sum(file.bytes for file in job.files)
+            if size > budget and budget < INPUT_BYTES_MAX:
+                continue
+            budget -= size
+            dropped = {file.path: source.deletes.of(file.path).before(horizon) for file in job.files}
+            dropped = {path: rows for path, rows in dropped.items() if len(rows)}
+            written = _write(source, job.files, dropped, clock, options, pool)
+            jobs.append(_job(source, job, written, horizon, dropped, clock))
     if not jobs:
         return None
     crash_point("merge-file-written")
@@ -90,15 +114,45 @@ def choose(files: Sequence[DataFile]) -> list[DataFile]:
     return []
 
 
-def choose_purge(source: TableSnapshot, horizon: int, purge_rows: int) -> list[DataFile]:
-    """The first file that has many rows deleted at ``horizon``: more than ``purge_rows``, or than a tenth of its own."""
+def horizon_of(state: State, table: Table, now: int, options: StorageOptions) -> int:
+    """The commit before which nobody reads what the table deleted: its retention, or what feeds may replay."""
+    secs = max(table.retention_secs(options.keep_secs), options.changelog_secs)
+    return state.number_at(now - int(secs * 1e6))
+
+
+def choose_purge(source: TableSnapshot, horizon: int, purge_rows: int) -> list[_Run]:
+    """Files with rows deleted at ``horizon``, if so many wait that they are worth it; those with the most come first."""
     if not source.deletes.files:
         return []
-    for file in source.table.files:
-        rows = len(source.deletes.of(file.path).before(horizon))
-        if rows > min(purge_rows, file.rows / 10):
-            return [file]
-    return []
+    gone = {path: len(found.before(horizon)) for path, found in source.deletes.files.items()}
+    gone = {path: rows for path, rows in gone.items() if rows}
+    if not gone or sum(gone.values()) <= min(purge_rows, source.table.file_rows / 10):
+        return []
+    runs = [_Run([file]) for file in source.table.files if file.path in gone]
+    listed = {file.path for file in source.table.files}
+    if gone.keys() - listed:
+        for manifest in source.table.manifests:
+            files = [file for file in source.snapshot.manifests.files(manifest.path) if file.path in gone]
+            runs += [_Run(files, manifest)] if files else []
+    runs.sort(key=lambda run: -sum(gone[file.path] for file in run.files))
+    return runs[:PURGED_MAX]
+
+
+def _job(
+    source: TableSnapshot, run: _Run, written: Written, horizon: int, dropped: dict[str, Numbers], clock: Clock
+) -> _Job:
+    """What was written for a run; for files of a manifest, with the manifest that lists the new ones in their place."""
+    table, sealed = source.table, run.manifest
+    if sealed is None:
+        return _Job(table.id, table.epoch, tuple(run.files), written, horizon, dropped)
+    crash_point("purge-file-written")
+    removed = {file.path for file in run.files}
+    place = min(at for at, file in enumerate(run.listed(source)) if file.path in removed)
+    listed = [file for file in run.listed(source) if file.path not in removed]
+    listed[place:place] = written.files
+    store = source.snapshot.reader.store
+    resealed = write_manifest(store, clock, table.folder, listed) if listed else None
+    return _Job(table.id, table.epoch, tuple(run.files), written, horizon, dropped, sealed.path, resealed)
 
 
 def _write(
@@ -110,8 +164,8 @@ def _write(
     pool: ThreadPoolExecutor,
 ) -> Written:
     table, reader = source.table, source.snapshot.reader
-    target = Target(reader.store, clock, table.folder, table.columns, options.codec, has_system=True)
-    wanted = [Wanted(column.stored, column.stored, column.type) for column in table.columns]
+    target = Target(reader.store, clock, table.folder, table.stored_columns, options.codec, has_system=True)
+    wanted = [Wanted(column.stored, column.stored, column.type) for column in table.stored_columns]
     wanted += [Wanted(name, name, type) for name, type in SYSTEM_COLUMNS.items()]
     written = write_files(target, _rows(reader, run, dropped, wanted), pool, workers=1, file_rows=ROWS_MAX)
     rows = sum(file.rows for file in run) - sum(len(gone) for gone in dropped.values())
@@ -133,7 +187,9 @@ def _rows(
 
 
 def _is_current(state: State, job: _Job) -> bool:
-    table = state.tables.get(job.table)
+    table = state.stored(job.table)
     if table is None or table.epoch != job.epoch:
         return False
+    if job.manifest:
+        return any(manifest.path == job.manifest for manifest in table.manifests)
     return {file.path for file in table.files}.issuperset(file.path for file in job.inputs)

@@ -1,7 +1,8 @@
 """What may be removed from the store, and when.
 
+    past      dropped tables and rows from before a TRUNCATE: after the table's retention they are garbage
     garbage   objects that a commit let go of (merged files, tiered segments, dropped tables): after ``retain_secs``, and
-              not while a snapshot of this process, taken before that commit, is alive
+              not while a snapshot of this process, taken before that commit, is alive; what a clone still names stays
     orphans   objects below data/ and log/ that neither the state nor its garbage names, left by a kill between a file and
               its commit: when older than ``orphan_secs``, which must be longer than any statement runs
 """
@@ -11,14 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from lake.storage.catalog.changes import Forget
+from lake.storage.catalog.changes import Change, Forget, ForgetPast, ForgetProducers
 from lake.storage.catalog.manifests import Manifests
-from lake.storage.catalog.model import Garbage
+from lake.storage.catalog.model import Garbage, Table
 from lake.storage.catalog.state import State
-from lake.storage.commits.sequencer import Flush
+from lake.storage.commits.sequencer import Append, Flush
 from lake.storage.faults import crash_point
 from lake.storage.objects.base import ObjectStore
+from lake.storage.options import StorageOptions
 from lake.storage.tail.segment import SEGMENT_FOLDER
+from lake.storage.tiering.compact import horizon_of
 
 FORGET_MAX: Final = 10_000  # paths in one commit
 DATA_FOLDER: Final = "data/"
@@ -35,10 +38,52 @@ def remove_garbage(
     due = [item for item in state.garbage.values() if item.at <= before and item.number <= pinned][:FORGET_MAX]
     if not due:
         return None
+    shared = shared_objects(manifests, state)
     for item in due:
-        _remove(store, manifests, item)
+        _remove(store, manifests, item, shared)
     crash_point("expire-removed")
-    return Flush(changes=(Forget(tuple(sorted(item.path for item in due))),))
+
+    def forget(newest: State) -> list[Change | Append]:
+        # What another table of the family let go of meanwhile is garbage again, and waits for its own time.
+        return [Forget(tuple(sorted(item.path for item in due if newest.garbage.get(item.path) == item)))]
+
+    return Flush(prepare=forget)
+
+
+def forget_past(state: State, *, now: int, options: StorageOptions) -> Flush | None:
+    """Lets go of dropped and emptied tables whose retention is over, and of definitions nobody can read at any longer."""
+    over = []
+    for table in state.past.values():
+        keeper = state.stored(table.owner) or table
+        secs = keeper.retention_secs(options.keep_secs)
+        if table.lost_at + int(max(secs, options.changelog_secs) * 1e6) <= now:
+            over.append(table.id)
+    horizons = {}
+    for table in state.stored_tables():
+        horizon = horizon_of(state, table, now, options)
+        if table.history and table.history[0].upto < horizon:
+            horizons[table.id] = horizon
+    if not over and not horizons:
+        return None
+    crash_point("past-over")
+    return Flush(changes=(ForgetPast(tuple(sorted(over)), horizons),))
+
+
+def forget_producers(state: State, *, now: int, options: StorageOptions) -> Flush | None:
+    """Forgets producers that have sent nothing for ``producers_secs``."""
+    before = now - int(options.producers_secs * 1e6)
+    if not any(progress.at < before for progress in state.producers.values()):
+        return None
+    return Flush(changes=(ForgetProducers(before),))
+
+
+def shared_objects(manifests: Manifests, state: State) -> frozenset[str]:
+    """Objects that tables with clones name: what one of them lets go of, another may still have."""
+    named: set[str] = set()
+    for table in state.stored_tables():
+        if table.family:
+            named |= _named_by(manifests, state, table)
+    return frozenset(named)
 
 
 def remove_orphans(
@@ -67,19 +112,24 @@ def named_objects(store: ObjectStore, manifests: Manifests, state: State) -> set
     for item in state.garbage.values():
         if item.sealed:
             named |= _sealed_files(store, manifests, item)
-    for table in state.tables.values():
-        named |= {manifest.path for manifest in table.manifests}
-        named |= {file.path for file in manifests.all_files(table)}
-    for tail in state.tails.values():
-        named |= {part.segment for part in tail.newest_first() if part.segment}
+    for table in state.stored_tables():
+        named |= _named_by(manifests, state, table)
     return named
 
 
-def _remove(store: ObjectStore, manifests: Manifests, item: Garbage) -> None:
+def _named_by(manifests: Manifests, state: State, table: Table) -> set[str]:
+    tail = state.tails.get(table.id)
+    named = {part.segment for part in tail.newest_first() if part.segment} if tail is not None else set()
+    named |= {manifest.path for manifest in table.manifests}
+    return named | {file.path for file in manifests.all_files(table)}
+
+
+def _remove(store: ObjectStore, manifests: Manifests, item: Garbage, shared: frozenset[str]) -> None:
     if item.sealed:
-        for path in sorted(_sealed_files(store, manifests, item)):
+        for path in sorted(_sealed_files(store, manifests, item) - shared):
             store.delete(path)
-    store.delete(item.path)
+    if item.path not in shared:
+        store.delete(item.path)
 
 
 def _sealed_files(store: ObjectStore, manifests: Manifests, item: Garbage) -> set[str]:

@@ -51,7 +51,7 @@ def fold(
     for id in sorted(snapshot.state.tails):
         if tables is not None and id not in tables:
             continue
-        source = snapshot.table_by_id(id)
+        source = snapshot.stored(id)
         written = write_files(_target(source, clock, options), _whole_rows(source), pool, workers=options.workers)
         jobs.append(_Job(source.table, source.tail.rows if source.tail else 0, written))
         assert written.rows == jobs[-1].rows, "tiering writes every row of the tail once"
@@ -75,7 +75,7 @@ def seal_all(snapshot: Snapshot, clock: Clock) -> Flush | None:
     """Writes manifests for tables that list too many files; answers the flush that records them, or None."""
     store = snapshot.reader.store
     changes: list[SealFiles] = []
-    for table in snapshot.state.tables.values():
+    for table in snapshot.state.stored_tables():
         changes += seal(store, clock, snapshot.manifests, table)
     if not changes:
         return None
@@ -87,8 +87,8 @@ def seal_all(snapshot: Snapshot, clock: Clock) -> Flush | None:
 
 
 def _whole_rows(source: TableSnapshot) -> Iterator[pa.RecordBatch]:
-    """The tail in the table's columns of now; deleted rows too, which older commits still show."""
-    wanted = [Wanted(column.stored, column.stored, column.type) for column in source.table.columns]
+    """The tail in all columns that can still be read; deleted rows too, which older commits show."""
+    wanted = [Wanted(column.stored, column.stored, column.type) for column in source.table.stored_columns]
     wanted += [Wanted(name, name, type) for name, type in SYSTEM_COLUMNS.items()]
     for chunk in source.tail_chunks():
         arrays = [chunk_column(chunk, column) for column in wanted]
@@ -97,7 +97,7 @@ def _whole_rows(source: TableSnapshot) -> Iterator[pa.RecordBatch]:
 
 def _target(source: TableSnapshot, clock: Clock, options: StorageOptions) -> Target:
     table, store = source.table, source.snapshot.reader.store
-    return Target(store, clock, table.folder, table.columns, options.codec, has_system=True)
+    return Target(store, clock, table.folder, table.stored_columns, options.codec, has_system=True)
 
 
 def _is_current(state: State, job: _Job, upto: int) -> bool:
@@ -105,7 +105,7 @@ def _is_current(state: State, job: _Job, upto: int) -> bool:
 
     40001  it has others: two rounds ran at once, which never happens in one process
     """
-    table = state.tables.get(job.table.id)
+    table = state.stored(job.table.id)
     if table is None or table.epoch != job.table.epoch:
         return False
     tail = state.tails.get(table.id)
@@ -116,7 +116,7 @@ def _is_current(state: State, job: _Job, upto: int) -> bool:
 
 
 def _still_lists(state: State, change: SealFiles) -> bool:
-    table = state.tables.get(change.table)
+    table = state.stored(change.table)
     if table is None:
         return False
     files = {file.path for file in table.files}

@@ -3,9 +3,9 @@
     tier      rows of the tail to files, at most every ``tier_secs``, at once past ``tier_rows`` rows of a table
     merge     eight small files to one
     seal      files past 128 to manifests
-    expire    replaced files and tiered segments that nobody reads
+    expire    tables and rows of the past whose retention is over; replaced files and tiered segments that nobody reads
     log       a checkpoint when one is due; commits that checkpoints cover
-    orphans   once an hour
+    orphans   once an hour, and producers that have been silent for long
     alive     the leader's mark, every ten seconds, once it has an address
 """
 
@@ -20,7 +20,7 @@ from lake.storage.commits import checkpoint, terms
 from lake.storage.commits.sequencer import Flush
 from lake.storage.faults import crash_point
 from lake.storage.tiering.compact import merge
-from lake.storage.tiering.expire import remove_garbage, remove_orphans
+from lake.storage.tiering.expire import forget_past, forget_producers, remove_garbage, remove_orphans
 from lake.storage.tiering.tier import fold, seal_all
 
 if TYPE_CHECKING:
@@ -132,6 +132,7 @@ class Upkeep:
     def _clean(self, now: float, force: bool) -> None:
         lake, options = self._lake, self._lake.options
         wall = lake.clock.now()
+        self._submit(forget_past(lake.state, now=wall, options=options))
         flush = remove_garbage(
             lake.store, lake.manifests, lake.state, now=wall, retain_secs=options.retain_secs, pinned=lake.pinned()
         )
@@ -145,6 +146,7 @@ class Upkeep:
             checkpoint.remove_commits(lake.store, lake.log, lake.state, now=wall, keep_secs=keep)
         if force or now - self._orphans_at >= ORPHANS_SECS:
             self._orphans_at = now
+            self._submit(forget_producers(lake.state, now=wall, options=options))
             remove_orphans(lake.store, lake.manifests, lambda: lake.state, now=wall, orphan_secs=options.orphan_secs)
 
     def _beat(self, now: float) -> None:
