@@ -14,7 +14,7 @@ Spec: SQL, Column types.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
@@ -27,7 +27,14 @@ DECIMAL_INT64_DIGITS_MAX: Final = 18  # 10**18 - 1 is the largest run of nines a
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A SQL type."""
+    """A SQL type.
+
+    ``spelled`` is the name of the Arrow type it was asked for by, where that is not its own: ``UInt8`` of a SMALLINT,
+    ``Utf8View`` of a VARCHAR. Types that differ in it alone are equal, compute alike and are stored alike; casts to them
+    refuse what the Arrow type cannot hold, and ``arrow_typeof`` and texts know it. ``{}`` in a list's stands for its items'.
+    """
+
+    spelled: str = field(default="", compare=False, repr=False, kw_only=True)
 
     @property
     def sql(self) -> str:
@@ -336,11 +343,16 @@ _BY_SPELLING: Final = {spelling: row.type for row in TYPES for spelling in row.s
 _BY_TYPE: Final = {row.type: row for row in TYPES}
 
 
+UINT8, UINT16, UINT32 = Integer(16, spelled="UInt8"), Integer(32, spelled="UInt16"), Integer(64, spelled="UInt32")
+UINT64 = Decimal(20, 0, spelled="UInt64")
+VARCHAR = Text(spelled="Utf8View")
+"""What SQL's text type is called in Arrow; a string literal is ``Utf8``."""
+
 _UNSIGNED: Final[dict[str, Type]] = {
-    "tinyint unsigned": SMALLINT, "smallint unsigned": INT, "int unsigned": BIGINT, "integer unsigned": BIGINT,
-    "bigint unsigned": Decimal(20, 0), "utinyint": SMALLINT, "usmallint": INT, "uinteger": BIGINT,
-    "ubigint": Decimal(20, 0), "hugeint": Decimal(38, 0), "uhugeint": Decimal(38, 0), "uint8": SMALLINT, "uint16": INT,
-    "uint32": BIGINT, "uint64": Decimal(20, 0),
+    "tinyint unsigned": UINT8, "smallint unsigned": UINT16, "int unsigned": UINT32, "integer unsigned": UINT32,
+    "bigint unsigned": UINT64, "utinyint": UINT8, "usmallint": UINT16, "uinteger": UINT32, "ubigint": UINT64,
+    "hugeint": Decimal(38, 0), "uhugeint": Decimal(38, 0), "uint8": UINT8, "uint16": UINT16, "uint32": UINT32,
+    "uint64": UINT64,
 }  # fmt: skip
 """Unsigned and huge integers are kept in the next wider type."""
 

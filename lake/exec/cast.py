@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lake.arrow_names import is_spelled, zone_of_type
 from lake.errors import DatatypeMismatch, DatetimeOverflow, NumericOutOfRange
 from lake.exec import decimals
 from lake.exec.cast_text import from_text, split_list, to_text
@@ -24,6 +25,7 @@ from lake.exec.constants import as_array, list_array, list_parts, map_array, map
 from lake.exec.decimals import Scaled, Value
 from lake.exec.kernels import views
 from lake.exec.kernels.decimals import from_doubles
+from lake.exec.spellings import fit, number_as_moment
 from lake.sql.catalog import Settings
 from lake.types import (
     INTERVAL,
@@ -62,7 +64,7 @@ def cast(
     22P02  a text that is no value of the type          22003  a number out of the type's range
     22008  a moment out of the type's range             42804  types that do not cast
     """
-    if source == target:
+    if source == target and not is_spelled(target):
         return value
     if isinstance(value, pa.Scalar):
         if not value.is_valid:
@@ -70,7 +72,15 @@ def cast(
         return cast(as_array(value, 1), source, target, is_try=is_try, settings=settings)[0]
     if isinstance(source, Null) or value.null_count == len(value):
         return pa.nulls(len(value), target.physical)
-    zone = "UTC" if settings is None else settings.time_zone
+    if source == target and not isinstance(target, List | Struct | Map):
+        return fit(value, target, is_try=is_try)
+    made = _cast(value, source, target, is_try=is_try, settings=settings)
+    return fit(made, target, is_try=is_try) if target.spelled else made
+
+
+def _cast(value: pa.Array, source: Type, target: Type, *, is_try: bool, settings: Settings | None) -> Value:
+    """A column with values as another type, by what the two types are."""
+    zone = zone_of_type(target) or zone_of_type(source) or ("UTC" if settings is None else settings.time_zone)
     match source, target:
         case (Text() | Json(), Text()):
             return value
@@ -106,6 +116,8 @@ def _number_as_time(value: pa.Array, source: Type, target: Type, *, is_try: bool
     """
     if isinstance(target, Date):
         return _cast_number(value, source, Integer(32), is_try=is_try).cast(pa.date32())
+    if target.spelled:
+        return number_as_moment(_cast_number(value, source, Integer(64), is_try=is_try), target)
     if isinstance(target, Timestamp):
         return _cast_number(value, source, SECONDS, is_try=is_try).cast(target.physical)
     micros = _cast_number(value, source, Integer(64), is_try=is_try)

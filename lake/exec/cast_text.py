@@ -15,10 +15,12 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lake.arrow_names import zone_of_type
 from lake.errors import DatatypeMismatch, InvalidText, LakeError
 from lake.exec import decimals
 from lake.exec.constants import list_array, list_parts, map_entries, to_array
 from lake.exec.kernels import views
+from lake.exec.spellings import duration_text, unit_of
 from lake.sql import literals
 from lake.types import (
     DECIMAL_INT64_DIGITS_MAX,
@@ -40,6 +42,7 @@ from lake.types import (
     Type,
 )
 
+NANOSECONDS_OF_DAY: Final = 86_400_000_000_000
 _INTEGER_NAMES: Final = {8: "tinyint", 16: "smallint", 32: "integer", 64: "bigint"}
 _EXPONENT_AT: Final = {64: (-5, 16), 32: (-6, 13)}
 """Digits before the point between which floats are written without an exponent (Ryu's rule)."""
@@ -201,7 +204,11 @@ def to_text(value: pa.Array, source: Type, *, for_json: bool = False, is_try: bo
         case Time():
             return _with_fraction(value.cast(pa.time32("s"), safe=False).cast(pa.string()), views.values_of(value))
         case Timestamp(zoned):
-            return timestamp_text(value, zoned=zoned)
+            zone = zone_of_type(source)
+            return timestamp_text(value, zoned=zoned) if zone is None else zoned_text(value, zone)
+        case Interval() if source.spelled.startswith("Duration"):
+            unit = unit_of(source)
+            return _each(value, lambda parts: duration_text(parts[2] + parts[1] * NANOSECONDS_OF_DAY, unit))
         case Interval():
             return _each(value, lambda parts: interval_text(*parts))
         case Bytes():
@@ -299,6 +306,23 @@ def timestamp_text(value: pa.Array, *, zoned: bool) -> pa.Array:
     seconds = views.to_array(micros // 1_000_000, pa.timestamp("s"), views.valid_of(value))
     text = _with_fraction(pc.strftime(seconds, format="%Y-%m-%dT%H:%M:%S"), micros)
     return pc.binary_join_element_wise(text, "Z", "") if zoned else text
+
+
+def zoned_text(value: pa.Array, zone: str) -> pa.Array:
+    """What clocks in ``zone`` read, and by how much they are ahead of UTC: ``2024-03-01T12:00:00+01:00``."""
+    instants = views.values_of(value)
+    wall = pc.local_timestamp(value.cast(pa.timestamp("us", tz=zone)))
+    ahead = (views.values_of(wall) - instants) // 60_000_000
+    ends = {minutes: _offset_text(int(minutes)) for minutes in np.unique(ahead)}
+    offsets = pa.array([ends[minutes] for minutes in ahead], pa.string())
+    return pc.binary_join_element_wise(timestamp_text(wall, zoned=False), offsets, "")
+
+
+def _offset_text(minutes: int) -> str:
+    if minutes == 0:
+        return "Z"
+    hours, rest = divmod(abs(minutes), 60)
+    return f"{'-' if minutes < 0 else '+'}{hours:02}:{rest:02}"
 
 
 def _with_fraction(text: pa.Array, micros: Any) -> pa.Array:

@@ -126,10 +126,19 @@ class Case(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expr):
-    """A cast to ``type``; with ``is_try`` a refused value becomes NULL."""
+    """A cast to ``type``; with ``is_try`` a refused value becomes NULL.
+
+    ``spelled`` is the type's, so that casts to two Arrow types held by one SQL type are two.
+    """
 
     operand: Expr
     is_try: bool = False
+    spelled: str = ""
+
+    @staticmethod
+    def of(type: Type, operand: Expr, *, is_try: bool = False) -> Cast:
+        """The cast of an expression."""
+        return Cast(type, operand, is_try, type.spelled)
 
 
 @dataclass(frozen=True, slots=True)

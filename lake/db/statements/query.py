@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lake import exec as engine
-from lake.arrow_names import arrow_name
+from lake.arrow_names import arrow_spelling
 from lake.db.result import Result
 from lake.db.session import Run
 from lake.db.statements import statement
@@ -60,7 +60,7 @@ def _described(target: ast.Name | ast.Query, run: Run) -> list[tuple[str, str, s
         target = _all_of(target)
     found = run.binder().query(target)
     return [
-        (name, arrow_name(column.type), "YES" if column.nullable else "NO")
+        (name, arrow_spelling(column.type), "YES" if column.nullable else "NO")
         for name, column in zip(found.names, found.columns, strict=True)
     ]
 

@@ -235,7 +235,7 @@ def _alter_type(table: Table, action: ast.AlterAction, run: Run, notices: list[s
             f'column "{column.name}" of type {column.type} cannot become {type}: no file is rewritten',
             hint="a type may become a wider one of its kind",
         )
-    return _with_column(table, msgspec.structs.replace(column, sql_type=type.sql))
+    return _with_column(table, msgspec.structs.replace(column, sql_type=type.sql, arrow=Column.of(0, "", type).arrow))
 
 
 def is_wider(before: Type, after: Type) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lake.arrow_names import zone_of_type
 from lake.errors import InvalidParameter
 from lake.exec.cast import (
     MICROSECONDS_OF_DAY,
@@ -23,7 +24,7 @@ from lake.exec.decimals import Value
 from lake.exec.functions.columns import NOT_CONSTANT, columns, constant, with_constants
 from lake.exec.kernels import views
 from lake.sql.registry import CallInfo, scalar
-from lake.types import DOUBLE, INT, Interval, Time, Timestamp, Type
+from lake.types import BIGINT, DOUBLE, INT, Interval, Time, Timestamp, Type
 
 GROUP: Final = "dates"
 MICROS: Final = 1_000_000
@@ -51,9 +52,9 @@ FIELDS: Final = {
 
 
 def _field_type(arguments: tuple[Any, ...]) -> Type:
-    """DOUBLE for the epoch and the Julian day, INT for the other fields."""
-    name = getattr(arguments[0], "value", None)
-    return DOUBLE if FIELDS.get(str(name).lower()) in ("epoch", "julian") else INT
+    """DOUBLE for the epoch and the Julian day, BIGINT for nanoseconds, INT for the other fields."""
+    name = FIELDS.get(str(getattr(arguments[0], "value", None)).lower())
+    return DOUBLE if name in ("epoch", "julian") else BIGINT if name == "nanosecond" else INT
 
 
 @scalar("date_part(field VARCHAR, moment TEMPORAL) -> INT", group=GROUP, takes_call=True, literal_rule=_field_type,
@@ -84,7 +85,10 @@ def date_part(field: Value, moment: Value, *, call: CallInfo) -> pa.Array:
 
 
 def zone_of(call: CallInfo) -> str:
-    """The session's time zone."""
+    """The time zone that an argument's type is spelled with, or the session's."""
+    spelled = next((zone for zone in map(zone_of_type, call.types) if zone is not None), None)
+    if spelled is not None:
+        return spelled
     return "UTC" if call.settings is None else call.settings.time_zone
 
 

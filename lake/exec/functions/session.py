@@ -4,32 +4,23 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lake import __version__
-from lake.arrow_names import arrow_name, parse_arrow_name
+from lake.arrow_names import parse_arrow_name
 from lake.errors import InvalidParameter, UndefinedObject
-from lake.exec.cast import cast
+from lake.exec.cast import cast, interval_array
 from lake.exec.constants import as_array
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import with_constants
+from lake.exec.kernels import views
+from lake.exec.spellings import fit, number_as_moment, unit_of
 from lake.sql.catalog import Settings
 from lake.sql.registry import CallInfo, scalar
-from lake.types import (
-    BIGINT,
-    INTERVAL,
-    TIME,
-    Date,
-    Integer,
-    Interval,
-    Time,
-    Timestamp,
-    Type,
-)
+from lake.types import BIGINT, Decimal, Float, Integer, Interval, Time, Timestamp, Type
 
 GROUP: Final = "session"
-MILLISECONDS_OF_DAY: Final = 86_400_000
 NO_SETTINGS: Final = Settings(now=0)
 
 
@@ -159,14 +150,14 @@ def _postgres_name(sql: str) -> str:
     return _POSTGRES_NAMES.get(sql, sql.lower())
 
 
-@scalar("arrow_typeof(value ANY) -> VARCHAR", group=GROUP, strict=False, takes_call=True)
-def arrow_typeof(value: Value, *, call: CallInfo) -> pa.Array:
-    """The Arrow type of a value.
+@scalar("arrow_typeof(value ANY, name VARCHAR DEFAULT NULL) -> VARCHAR", group=GROUP, strict=False, takes_call=True)
+def arrow_typeof(value: Value, name: Value, *, call: CallInfo) -> pa.Array:
+    """The Arrow type of a value; its name is known as the call is bound.
 
     >>> arrow_typeof(1)
     Int64
     """
-    return as_array(pa.scalar(arrow_name(call.types[0])), call.rows)
+    return as_array(name, call.rows)
 
 
 def _named_type(arguments: tuple[Any, ...]) -> Type:
@@ -189,37 +180,23 @@ def arrow_cast(value: Value, type: Value, *, call: CallInfo) -> pa.Array:
     >>> arrow_cast(1, 'Int8')
     1
     """
-    value, source = _in_unit(as_array(value, call.rows), call.types[0], type, call.returns)
-    return cast(value, source, call.returns, settings=call.settings)
+    return _arrow_cast(value, call, is_try=False)
 
 
-_UNITS: Final = {
-    "second": 1_000_000, "s": 1_000_000, "millisecond": 1_000, "ms": 1_000, "microsecond": 1, "us": 1, "µs": 1,
-    "nanosecond": -1_000, "ns": -1_000,
-}  # fmt: skip
+def _arrow_cast(value: Value, call: CallInfo, *, is_try: bool) -> pa.Array:
+    """The value as the type, numbers counting its unit."""
+    column, source, target = as_array(value, call.rows), call.types[0], call.returns
+    if isinstance(source, Integer | Decimal | Float) and isinstance(target, Timestamp | Time | Interval):
+        whole = cast(column, source, BIGINT, is_try=is_try)
+        if isinstance(target, Interval):
+            count = NANOSECONDS_OF.get(unit_of(target), 1)
+            zero = np.zeros(len(whole), np.int64)
+            return interval_array(zero, 0, views.values_of(whole) * count, views.valid_of(whole))
+        return fit(number_as_moment(whole, target), target, is_try=is_try)
+    return cast(column, source, target, is_try=is_try, settings=call.settings)
 
 
-def _in_unit(value: pa.Array, source: Type, name: Value, target: Type) -> tuple[pa.Array, Type]:
-    """An integer that counts the units in the name of a moment's type, as what it counts: ``Timestamp(ms)``."""
-    if not isinstance(source, Integer) or not isinstance(target, Date | Timestamp | Time | Interval):
-        return value, source
-    if isinstance(target, Date):
-        is_millis = str(as_array(name, 1)[0].as_py()).strip().lower() == "date64"
-        return (pc.divide(value.cast(pa.int64()), MILLISECONDS_OF_DAY), BIGINT) if is_millis else (value, source)
-    words = str(as_array(name, 1)[0].as_py()).partition("(")[2].rstrip(")").split(",")
-    unit = _UNITS.get(words[0].strip().lower(), 1)
-    numbers = value.cast(pa.int64())
-    if unit < 0:
-        # Whole microseconds, cut downwards as days before 1970 count.
-        whole = pc.fill_null(numbers, 0).to_numpy() // -unit
-        numbers = pa.array(whole, pa.int64(), mask=numbers.is_null().to_numpy(zero_copy_only=False))
-    else:
-        numbers = pc.multiply_checked(numbers, unit)
-    if isinstance(target, Interval):
-        return cast(numbers.cast(pa.time64("us")), TIME, INTERVAL), INTERVAL
-    if isinstance(target, Time):
-        return numbers.cast(pa.time64("us")), TIME
-    return numbers.cast(target.physical), target
+NANOSECONDS_OF: Final = {"s": 1_000_000_000, "ms": 1_000_000, "µs": 1_000, "ns": 1}
 
 
 @scalar("arrow_try_cast(value ANY, type VARCHAR) -> ANY", group=GROUP, strict=False, takes_call=True,
@@ -230,8 +207,7 @@ def arrow_try_cast(value: Value, type: Value, *, call: CallInfo) -> pa.Array:
     >>> arrow_try_cast('x', 'Int32')
     NULL
     """
-    value = as_array(value, call.rows)
-    return cast(value, call.types[0], call.returns, is_try=True, settings=call.settings)
+    return _arrow_cast(value, call, is_try=True)
 
 
 def _second_type(types: tuple[Type, ...]) -> Type:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lake.arrow_names import arrow_spelling
 from lake.errors import FeatureNotSupported, SyntaxFailure, WrongObjectType
 from lake.sql import ast, bound
 from lake.sql.bind import aggregate, generators, unnest, window
@@ -9,9 +10,9 @@ from lake.sql.bind.arguments import bind_arguments, function_name, ordered_argum
 from lake.sql.bind.expr import compare
 from lake.sql.bind.overload import call_function, call_operator, choose, dialect_name, takes_count, unknown_function
 from lake.sql.bind.scope import Env, binds
-from lake.sql.bound import Expr
+from lake.sql.bound import Expr, Literal
 from lake.sql.registry import FUNCTIONS, Aggregate, Generator, Scalar, Window
-from lake.types import BOOLEAN, Interval
+from lake.types import BOOLEAN, TEXT, Interval
 
 
 @binds(ast.Call)
@@ -49,6 +50,10 @@ def bind_scalar_call(call: ast.Call, name: str, env: Env) -> Expr:
     arguments = bind_arguments(values, name, overloads, env)
     choice = choose(name, overloads, arguments, env, env.position(call))
     assert isinstance(choice.function, Scalar)
+    if name == "arrow_typeof":
+        # Rules may put another expression of an equal type in the argument's place, spelled otherwise.
+        value = choice.arguments[0]
+        return bound.Call(choice.type, choice.function, (value, Literal(TEXT, arrow_spelling(value.type))))
     return bound.Call(choice.type, choice.function, choice.arguments)
 
 

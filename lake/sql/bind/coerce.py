@@ -14,6 +14,7 @@ from decimal import ROUND_HALF_UP, Context
 from decimal import Decimal as PyDecimal
 from typing import Final
 
+from lake.arrow_names import common_spelling
 from lake.errors import DatatypeMismatch, DatetimeOverflow, NumericOutOfRange
 from lake.sql import literals
 from lake.sql.bound import (
@@ -107,14 +108,18 @@ def arithmetic_types(op: str, left: Type, right: Type) -> tuple[Type, Type, Type
 
 def common_type(left: Type, right: Type) -> Type | None:
     """The type both cast to without being asked, or None."""
-    if left == right or isinstance(right, Null):
+    if left == right:
+        return left if left is right else common_spelling(left, right)
+    if isinstance(right, Null):
         return left
     if isinstance(left, Null):
         return right
     if is_numeric(left) and is_numeric(right):
         return common_numeric(left, right)
     if isinstance(left, Date | Timestamp) and isinstance(right, Date | Timestamp):
-        return TIMESTAMPTZ if TIMESTAMPTZ in (left, right) else TIMESTAMP
+        if left.__class__ is not right.__class__:
+            return left if isinstance(left, Timestamp) else right
+        return left if left == TIMESTAMPTZ else right
     if isinstance(left, Text | Json) and isinstance(right, Text | Json):
         return TEXT
     if isinstance(left, List) and isinstance(right, List):
@@ -218,7 +223,7 @@ def cast(expr: Expr, type: Type, *, is_try: bool = False, time_zone: str = "UTC"
             return found
     if isinstance(expr, MakeList) and isinstance(type, List) and not is_try:
         return MakeList(type, tuple(cast(item, type.of, time_zone=time_zone) for item in expr.items))
-    return Cast(type, expr, is_try)
+    return Cast.of(type, expr, is_try=is_try)
 
 
 def cast_literal(literal: Literal, type: Type, time_zone: str = "UTC") -> Literal | None:
@@ -229,7 +234,11 @@ def cast_literal(literal: Literal, type: Type, time_zone: str = "UTC") -> Litera
     value = literal.value
     if value is None:
         return Literal(type, None)
+    if type.spelled and not isinstance(type, Text):
+        return None
     match literal.type, type:
+        case Text(), Text():
+            return Literal(type, value)
         case Text(), _:
             assert isinstance(value, str)
             return _cast_text(value, type, time_zone)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from decimal import Decimal as PyDecimal
 from typing import Final
 
-from lake.arrow_names import parse_arrow_name
+from lake.arrow_names import arrow_spelling, parse_arrow_name
 from lake.errors import (
     DatatypeMismatch,
     DuplicateColumn,
@@ -39,6 +39,7 @@ from lake.types import (
     INTERVAL,
     NULL,
     TEXT,
+    VARCHAR,
     Decimal,
     Interval,
     List,
@@ -46,6 +47,7 @@ from lake.types import (
     Null,
     Struct,
     Text,
+    Timestamp,
     Type,
     parse_type_name,
 )
@@ -69,10 +71,23 @@ def bind_type(name: ast.TypeName) -> Type:
     elif "(" in name.name:
         found = parse_arrow_name(name.name)
     else:
-        found = parse_type_name(name.name, name.arguments)
+        found = _spelled(parse_type_name(name.name, name.arguments), name.arguments)
     for _ in range(name.dimensions):
         found = List(found)
     return found
+
+
+def _spelled(type: Type, arguments: tuple[int, ...]) -> Type:
+    """What SQL's name of a type is in Arrow: text is a view, and TIMESTAMP(p) counts in the unit of p digits."""
+    if type is TEXT:
+        return VARCHAR
+    if isinstance(type, Timestamp) and arguments:
+        unit = next((unit for digits, unit in _UNIT_OF_DIGITS if arguments[0] <= digits), "ns")
+        return replace(type, spelled=f'Timestamp({unit}, "UTC")' if type.zoned else f"Timestamp({unit})")
+    return type
+
+
+_UNIT_OF_DIGITS: Final = ((0, "s"), (3, "ms"), (6, "µs"))
 
 
 def _nested_type(name: ast.TypeName) -> Type:
@@ -394,8 +409,10 @@ def bind_cast(expr: ast.Cast, env: Env) -> Expr:
     if word in CATALOG_TYPES and not expr.type.dimensions:
         return _bind_catalog_cast(word, env.bind(expr.operand), expr, env)
     operand, type = env.bind(expr.operand), bind_type(expr.type)
-    if expr.is_try:
-        return operand if operand.type == type else bound.Cast(type, operand, True)
+    if operand.type == type and arrow_spelling(operand.type) == arrow_spelling(type):
+        return operand
+    if expr.is_try or operand.type == type:
+        return bound.Cast.of(type, operand, is_try=expr.is_try)
     return cast(operand, type, time_zone=env.time_zone)
 
 

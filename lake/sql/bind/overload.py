@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lake.arrow_names import common_spelling
 from lake.errors import AmbiguousFunction, UndefinedFunction, UndefinedObject
 from lake.sql import ast, bound
 from lake.sql.bind.coerce import ARITHMETIC, arithmetic_types, cast, is_numeric, is_string_literal, merged_type
@@ -30,10 +31,12 @@ from lake.types import (
     Decimal,
     Float,
     Integer,
+    Interval,
     Json,
     List,
     Null,
     Text,
+    Time,
     Timestamp,
     Type,
     parse_type_name,
@@ -398,10 +401,21 @@ def _result(function: Function, types: tuple[Type, ...], variables: dict[str, Ty
         places = [place for place, item in enumerate(function.signature.parameters) if item.type == word]
         found = types[places[0]] if places and places[0] < len(types) else NULL
     else:
-        found = named_type(word)
+        found = _spelled_as(named_type(word), types)
     for _ in range(depth):
         found = List(found)
     return found
+
+
+def _spelled_as(result: Type, types: tuple[Type, ...]) -> Type:
+    """A text or moment that a function answers, spelled as its arguments of that type are."""
+    if not isinstance(result, Text | Timestamp | Time | Interval):
+        return result
+    alike = [item for item in types if item == result]
+    found: Type = result if not alike else alike[0]
+    for item in alike[1:]:
+        found = common_spelling(found, item)
+    return result if found.spelled.startswith(("Dictionary", "RunEndEncoded")) else found
 
 
 def table_overloads(name: str) -> list[TableFunction]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lake.arrow_names import common_spelling
 from lake.errors import (
     DatatypeMismatch,
     DuplicateAlias,
@@ -315,7 +316,7 @@ def _common_types(left: Bound, right: Bound, clause: str, node: ast.Node, shared
     for place, (one, other) in enumerate(zip(left.columns, right.columns, strict=True)):
         sides: list[Expr] = [_constant(left, place) or one, _constant(right, place) or other]
         if one.type == other.type:
-            types.append(one.type)
+            types.append(common_spelling(one.type, other.type))
             continue
         found = merged_type(sides)
         if found is None:

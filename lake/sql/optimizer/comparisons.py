@@ -68,13 +68,15 @@ def cast_literal(literal: Literal, type: Type) -> Literal | None:
     value = literal.value
     if value is None:
         return Literal(type, None)
+    if isinstance(literal.type, Text) and isinstance(type, Text):
+        return Literal(type, value)
+    if type.spelled:
+        return None
     if literal.type == type:
         return literal
     if isinstance(literal.type, Date) and type == TIMESTAMP:
         assert isinstance(value, int)
         return Literal(type, value * DAY) if abs(value) < DATE_MAX else None
-    if isinstance(literal.type, Text) and isinstance(type, Text):
-        return Literal(type, value)
     scale_from, scale_to = _scale(literal.type), _scale(type)
     if scale_from is None or scale_to is None or isinstance(value, bool) or not isinstance(value, int):
         return None

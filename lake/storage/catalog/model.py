@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from lake.arrow_names import arrow_spelling, is_spelled, parse_arrow_name
 from lake.errors import UndefinedObject
 from lake.types import BIGINT, TIMESTAMPTZ, List, Map, Struct, Type, parse_type_name
 
@@ -46,6 +47,7 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     stored   what files and log segments call it; a re-added name is stored under another
     default  SQL text, or None
     merge    of a merge table's value: ``sum``, ``count``, ``min`` or ``max``, which combines those of one key
+    arrow    the name of the Arrow type it was made with, where that is not the SQL type's own
     """
 
     id: int
@@ -56,16 +58,18 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     stored: str = ""
     comment: str | None = None
     merge: str = ""
+    arrow: str = ""
 
     @staticmethod
     def of(id: int, name: str, type: Type, *, not_null: bool = False, default: str | None = None) -> Column:
         """A column whose stored name is its name."""
-        return Column(id, name, type.sql, not_null, default, name)
+        arrow = arrow_spelling(type) if is_spelled(type) else ""
+        return Column(id, name, type.sql, not_null, default, name, arrow=arrow)
 
     @property
     def type(self) -> Type:
         """The SQL type."""
-        return parse_sql_type(self.sql_type)
+        return parse_arrow_name(self.arrow) if self.arrow else parse_sql_type(self.sql_type)
 
 
 class Constraint(msgspec.Struct, frozen=True, omit_defaults=True):
