@@ -27,6 +27,7 @@ from lake.exec.evaluate import fold
 from lake.roles import OWNER, Principal, Role
 from lake.sql import ast, bound, parser
 from lake.sql.bind import Binder, BoundQuery, literal_of
+from lake.sql.bind.aggregate import NULL_ORDER_SETTING
 from lake.sql.catalog import Settings
 from lake.sql.optimizer import optimize
 from lake.sql.plan import Plan
@@ -116,6 +117,7 @@ class Run:
         return (
             self.text, tuple(sorted((name, value.type, repr(value.value)) for name, value in self.parameters.items())),
             settings.time_zone, settings.dialect, settings.user, settings.schema, settings.local_files,
+            settings.session.get(NULL_ORDER_SETTING),
             self.catalog.state.definitions,
         )  # fmt: skip
 

@@ -13,9 +13,19 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lake.db.engine_options import ENGINE_OPTIONS
 from lake.errors import InvalidParameter, UndefinedObject
+from lake.sql.bind.aggregate import NULL_ORDER_SETTING
 
+# Which of our null orders DuckDB's words mean; ``nulls_max`` is the dialect's own: last ascending, first descending.
+NULL_ORDERS: Final = {
+    "nulls_first": "nulls_first", "nulls first": "nulls_first", "first": "nulls_first",
+    "nulls_last": "nulls_last", "nulls last": "nulls_last", "last": "nulls_last",
+    "nulls_first_on_asc_last_on_desc": "nulls_min", "sqlite": "nulls_min", "mysql": "nulls_min",
+    "nulls_last_on_asc_first_on_desc": "nulls_max", "postgres": "nulls_max",
+    "nulls_min": "nulls_min", "nulls_max": "nulls_max",
+}  # fmt: skip
 DIALECTS: Final = ("postgres", "postgresql", "generic", "duckdb", "spark", "databricks")
 ALIASES: Final = {
+    "default_null_order": NULL_ORDER_SETTING, "null_order": NULL_ORDER_SETTING,
     "time_zone": "timezone", "datafusion.execution.time_zone": "timezone", "time zone": "timezone",
 }  # fmt: skip
 FIXED: Final = ("server_version", "server_version_num", "integer_datetimes", "server_encoding")
@@ -68,6 +78,11 @@ def _checked(key: str, value: str) -> str:
         return _zone(value)
     if key == "datafusion.sql_parser.dialect" and value.lower() not in DIALECTS:
         raise InvalidParameter(f'invalid value for "{key}": "{value}"', hint=f"one of {', '.join(DIALECTS)}")
+    if key == NULL_ORDER_SETTING:
+        if value.lower() not in NULL_ORDERS:
+            words = ", ".join(dict.fromkeys(NULL_ORDERS.values()))
+            raise InvalidParameter(f'invalid value for "{key}": "{value}"', hint=f"one of {words}")
+        return NULL_ORDERS[value.lower()]
     if key == "lake.result_cache" and value.lower() not in ("on", "off"):
         raise InvalidParameter(f'invalid value for "{key}": "{value}"', hint="on or off")
     if key == "client_encoding" and value.lower().replace("-", "") not in ("utf8", "unicode"):

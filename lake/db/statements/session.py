@@ -13,6 +13,7 @@ from lake.errors import FeatureNotSupported, InvalidParameter, UndefinedObject
 from lake.roles import Role
 from lake.sql import ast, bound, parser
 from lake.sql.quoting import quote_name, quote_text
+from lake.sql.unparse import unparse
 from lake.storage.catalog.model import Table
 from lake.types import TEXT
 
@@ -132,6 +133,8 @@ def _setting_text(value: ast.Expr) -> str:
             return f"-{_setting_text(operand)}"
         case ast.Row(items=items):
             return ", ".join(_setting_text(item) for item in items)
+        case ast.Call(name=ast.Name(("map",))) | ast.StructLiteral() | ast.ListLiteral():
+            return unparse(value)
         case _:
             raise InvalidParameter("a setting's value is a word, a text or a number")
 

@@ -60,6 +60,10 @@ class SessionBuild(BaseBuild):
         """``SET a = b``."""
         return ast.SetSetting(name, value)
 
+    def set_on(self, name: str) -> ast.Statement:
+        """``PRAGMA a``, which switches it on."""
+        return ast.SetSetting(name, ast.Literal(True))
+
     def set_time_zone(self, zone: ast.Expr) -> ast.Statement:
         """``SET TIME ZONE 'UTC'``."""
         return ast.SetSetting("timezone", zone)
