@@ -89,7 +89,7 @@ class CallInfo:
 
     types     SQL types of the arguments     rows      rows of the batch
     returns   SQL type of the result         settings  the session's, for now() and the like
-    descending   of an aggregate: its first ORDER BY key (of WITHIN GROUP, or in the call) runs downwards
+    ordered, descending   of an aggregate: it has an ORDER BY (WITHIN GROUP, or in the call), whose first key runs downwards
     """
 
     types: tuple[Type, ...]
@@ -97,6 +97,7 @@ class CallInfo:
     rows: int
     settings: Settings | None
     descending: bool = False
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,7 +146,7 @@ class Aggregate(Function):
     make          ``make(call, constants)``: a new Accumulator; ``call.rows`` is 0, ``constants`` holds constant arguments as
                   Python values by position (None for others)
     keeps_order   the answer depends on the order of rows: ORDER BY inside the call is obeyed
-    ignores_order ORDER BY inside the call changes nothing (count, sum, min)
+    takes_order   any order of rows will do, and ORDER BY inside the call is obeyed all the same (any_value, mode)
     duplicates_matter   DISTINCT changes the answer (not for min, max, bool_and)
     of_nothing    the answer of no rows where it is not NULL (count: 0)
     """
@@ -154,6 +155,12 @@ class Aggregate(Function):
     keeps_order: bool
     duplicates_matter: bool
     of_nothing: object
+    takes_order: bool = False
+
+    @property
+    def obeys_order(self) -> bool:
+        """Whether ORDER BY inside the call changes the answer; of other aggregates it is left out."""
+        return self.keeps_order or self.takes_order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,6 +237,7 @@ def aggregate(
     origin: str = "base",
     returns: ReturnRule | None = None,
     keeps_order: bool = False,
+    takes_order: bool = False,
     duplicates_matter: bool = True,
     of_nothing: object = None,
     aliases: Sequence[str] = (),
@@ -241,7 +249,8 @@ def aggregate(
             signature,
             aliases,
             lambda parsed: Aggregate(
-                parsed, group, origin, _doc(make), returns, make, keeps_order, duplicates_matter, of_nothing
+                parsed, group, origin, _doc(make), returns, make, keeps_order, duplicates_matter, of_nothing,
+                takes_order,
             ),
         )
         return make

@@ -349,7 +349,8 @@ def bit_xor(call: CallInfo, constants: Constants) -> Accumulator:
 # --- picked values ---------------------------------------------------------------------------------------------------
 
 
-@aggregate("any_value(value ANY) -> ANY", group=GROUP, returns=same_type, duplicates_matter=False)
+@aggregate("any_value(value ANY) -> ANY", group=GROUP, returns=same_type, takes_order=True, duplicates_matter=False,
+           aliases=("arbitrary",))  # fmt: skip
 def any_value(call: CallInfo, constants: Constants) -> Accumulator:
     """Some value that is not NULL.
 

@@ -17,7 +17,7 @@ from lake.exec.functions.collecting import Collected
 from lake.exec.functions.list_summaries import _aggregate as list_aggregated
 from lake.exec.functions.lists import element_type, offsets_of
 from lake.exec.functions.maps import made_map
-from lake.exec.functions.statistics import percentile_cont, percentile_disc, quantile_type
+from lake.exec.functions.quantiles import percentile_cont, percentile_disc, quantile_type
 from lake.exec.kernels import views
 from lake.exec.kernels.exact_sum import ExactSum
 from lake.exec.kernels.extremes import PickedRows

@@ -75,7 +75,7 @@ def lay_out(groups: Sequence[Expr], calls: Sequence[AggregateCall]) -> Layout:
         shifted = shifted_sum(call)
         arguments = (place(shifted[0]),) if shifted else tuple(place(expr) for expr in call.arguments)
         where = None if call.filter is None else place(call.filter)
-        order = tuple(place(key.expr) for key in call.order) if call.function.keeps_order else ()
+        order = tuple(place(key.expr) for key in call.order) if call.function.obeys_order else ()
         placed.append(Call(call, arguments, where, order, shifted[1] if shifted else 0))
     return Layout(tuple(exprs), len(groups), tuple(placed))
 

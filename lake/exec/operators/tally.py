@@ -23,7 +23,7 @@ from lake.exec.kernels.order import Direction, sort_rows
 from lake.exec.kernels.views import to_array, true_of
 from lake.exec.operators.base import MORSEL_ROWS
 from lake.exec.operators.batches import concat_columns
-from lake.sql.bound import AggregateCall, Literal
+from lake.sql.bound import AggregateCall, Expr, Literal, MakeList
 from lake.sql.catalog import Settings
 from lake.sql.registry import Accumulator, CallInfo
 
@@ -48,9 +48,16 @@ class Call:
 def new_accumulator(call: AggregateCall, settings: Settings | None) -> Accumulator:
     """The function's empty state."""
     types = tuple(expr.type for expr in call.arguments)
-    constants = tuple(expr.value if isinstance(expr, Literal) else None for expr in call.arguments)
+    constants = tuple(map(_constant, call.arguments))
     descending = bool(call.order) and call.order[0].descending
-    return call.function.make(CallInfo(types, call.type, 0, settings, descending), constants)
+    return call.function.make(CallInfo(types, call.type, 0, settings, descending, bool(call.order)), constants)
+
+
+def _constant(expr: Expr) -> object:
+    """The value of a literal, a tuple of those of a list of literals, None of anything else."""
+    if isinstance(expr, MakeList) and all(isinstance(item, Literal) for item in expr.items):
+        return tuple(map(_constant, expr.items))
+    return expr.value if isinstance(expr, Literal) else None
 
 
 def make_tally(call: Call, settings: Settings | None) -> Tally:

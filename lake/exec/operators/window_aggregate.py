@@ -100,7 +100,7 @@ def _expanded(pieces: tuple[tuple[Any, Any], ...], frames: Any) -> tuple[Any, An
 def _accumulated(call: AggregateCall, inputs: list[pa.Array], rows: Any, groups: Any, count: int) -> pa.Array:
     """The aggregate of each group, whose rows are given in order."""
     arguments = len(call.arguments)
-    order = tuple(range(arguments, len(inputs))) if call.function.keeps_order else ()
+    order = tuple(range(arguments, len(inputs))) if call.function.obeys_order else ()
     tally = make_tally(Call(call, tuple(range(arguments)), None, order), None)
     taken = to_array(np.ascontiguousarray(rows), pa.int64())
     arrays = [array.take(taken) for array in inputs]

@@ -134,13 +134,17 @@ def common_type(left: Type, right: Type) -> Type | None:
 
 
 def _common_struct(left: Struct, right: Struct) -> Struct | None:
-    """Fields matched by name where both have the same names, else by place, in the order of the right side.
+    """Fields matched by name where the two share a name, else by place; in the order of the right side where each has the
+    same names, otherwise the left side's and then those the right side has besides.
 
     None where there is no such type.
     """
+    places = [left.place(name) for name, _ in right.fields]
+    shares = any(place is not None for place in places)
+    if shares and (None in places or len(left.fields) != len(right.fields)):
+        return _merged_struct(left, right)
     if len(left.fields) != len(right.fields):
         return None
-    places = [left.place(name) for name, _ in right.fields]
     if None in places or len(set(places)) < len(places):
         places = list(range(len(right.fields)))
     fields = []
@@ -151,6 +155,17 @@ def _common_struct(left: Struct, right: Struct) -> Struct | None:
             return None
         fields.append((name, found))
     return Struct(tuple(fields))
+
+
+def _merged_struct(left: Struct, right: Struct) -> Struct | None:
+    """The fields of both, each name once; None where two of one name have no common type."""
+    fields = dict(left.fields)
+    for name, type in right.fields:
+        found = common_type(fields[name], type) if name in fields else type
+        if found is None:
+            return None
+        fields[name] = found
+    return Struct(tuple(fields.items()))
 
 
 def compared_type(left: Expr, right: Expr) -> Type | None:

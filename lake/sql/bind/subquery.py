@@ -31,9 +31,22 @@ def bind_array(expr: ast.ArraySubquery, env: Env) -> Expr:
     choice = choose("array_agg", overloads, made.columns, env, env.position(expr))
     assert isinstance(choice.function, Aggregate)
     output = env.shared.column("array_agg", choice.type)
-    call = AggregateCall(choice.type, choice.function, choice.arguments)
-    rows = bound.ScalarSubquery(choice.type, plan.Aggregate((), ((output, call),), made.plan))
+    # A correlated subquery is computed for all outer rows at once, so that the order must be the aggregate's own.
+    node, order = _ordered(made.plan)
+    call = AggregateCall(choice.type, choice.function, choice.arguments, order=order)
+    rows = bound.ScalarSubquery(choice.type, plan.Aggregate((), ((output, call),), node))
     return call_function("coalesce", (rows, MakeList(choice.type, ())), env, expr)
+
+
+def _ordered(node: plan.Plan) -> tuple[plan.Plan, tuple[bound.SortKey, ...]]:
+    """The rows of an ordered query with the columns it is ordered by, and the keys; no keys where it has no order."""
+    top = node
+    while isinstance(top, plan.Project) and top.outputs == top.exprs:
+        top = top.input
+    under = top.input if isinstance(top, plan.Limit) else top
+    if not isinstance(under, plan.Sort):
+        return node, ()
+    return (top if isinstance(top, plan.Limit) else under.input), under.keys
 
 
 @binds(ast.Exists)

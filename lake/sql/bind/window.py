@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from lake.errors import DatatypeMismatch, WindowingFailure, WrongObjectType
+from lake.errors import DatatypeMismatch, FeatureNotSupported, WindowingFailure, WrongObjectType
 from lake.sql import ast, plan
 from lake.sql.ast import BoundKind, FrameUnit
 from lake.sql.bind.aggregate import as_condition, bind_order, bind_parts, not_null_filter
@@ -103,7 +103,10 @@ def bind_window_call(call: ast.Call, name: str, env: Env) -> Expr:
     order: tuple[SortKey, ...] = ()
     function: Window | Aggregate
     overloads = [item for item in FUNCTIONS[name] if isinstance(item, Window)]
-    if overloads:
+    has_aggregate = any(isinstance(item, Aggregate) for item in FUNCTIONS[name])
+    if overloads and call.order and not has_aggregate:
+        raise FeatureNotSupported(f"ORDER BY inside {name}() is not supported", position=env.position(call))
+    if overloads and not call.order:
         values = ordered_arguments(call.arguments, overloads, name, inner)
         choice = choose(name, overloads, bind_arguments(values, name, overloads, inner), inner, env.position(call))
         assert isinstance(choice.function, Window)
