@@ -39,7 +39,7 @@ from lake.storage.options import StorageOptions
 from lake.types import Type
 
 if TYPE_CHECKING:
-    from lake.db.session import Run
+    from lake.db.session import Run, Session
     from lake.storage.tables.snapshot import Snapshot
 
 RULES_KEPT: Final = 256
@@ -62,6 +62,7 @@ class Database:
         self._stopping = threading.Lock()
         self._stoppable: weakref.WeakSet[Cancellation] = weakref.WeakSet()
         self._changing: dict[int, threading.Lock] = {}
+        self._open: weakref.WeakSet[Session] = weakref.WeakSet()  # sessions with a transaction
 
     @classmethod
     def open(cls, config: Config, clock: Clock | None = None) -> Database:
@@ -238,6 +239,21 @@ class Database:
         found = state.table_by_id(table.id)
         if found.columns != table.columns or found.constraints != table.constraints:
             raise SerializationFailure(f'table "{table.name}" was changed while rows were written to it')
+
+    # --- transactions ------------------------------------------------------------------------------------------------
+
+    def opened(self, session: Session) -> None:
+        """A session has opened a transaction."""
+        with self._lock:
+            self._open.add(session)
+
+    def end_idle_transactions(self) -> None:
+        """Rolls back transactions that nobody used for ``txn_idle_secs``: they hold rows and files."""
+        with self._lock:
+            found = list(self._open)
+            self._open = weakref.WeakSet(session for session in found if session.transaction is not None)
+        for session in found:
+            session.end_idle()
 
     # --- what tables demand ------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from lake.db.settings import Setting, default_settings
 from lake.db.statements import STATEMENTS, Handler
 from lake.db.system.pg_catalog_names import PgNames
 from lake.db.write.transaction import Transaction
-from lake.errors import FailedTransaction, FeatureNotSupported, LakeError, SyntaxFailure
+from lake.errors import FailedTransaction, FeatureNotSupported, LakeError, NoActiveTransaction, SyntaxFailure
 from lake.exec.context import Cancellation, Context
 from lake.exec.evaluate import fold
 from lake.roles import OWNER, Principal, Role
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog
     from lake.db.database import Database
 
+FAILED: Final = "current transaction is aborted, commands ignored until end of transaction block"
 REPEATED_CHARS_MAX: Final = 16_384  # of a statement's text that is worth remembering
 
 
@@ -159,6 +160,7 @@ class Session:
         if self.transaction is not None:
             return False
         self.transaction = Transaction(self.database)
+        self.database.opened(self)
         return True
 
     def commit(self) -> bool:
@@ -181,6 +183,34 @@ class Session:
         if ended is not None:
             ended.rollback()
 
+    def close(self) -> None:
+        """Ends the session behind the statement that runs: its transaction is rolled back."""
+        with self._lock:
+            self.rollback()
+
+    def savepoint(self, kind: str, name: str) -> None:
+        """SAVEPOINT, RELEASE or ROLLBACK TO ``name`` of the open transaction.
+
+        25P01  none is open      25P02  it has failed, and this does not go back      3B001  no such savepoint
+        """
+        open_ = self.transaction
+        if open_ is None:
+            raise NoActiveTransaction(f"{kind.upper()} can only be used in transaction blocks")
+        self._check_idle(open_)
+        if open_.ended or (open_.failed and kind != "rollback to"):
+            raise FailedTransaction(FAILED)
+        try:
+            match kind:
+                case "savepoint":
+                    open_.savepoint(name)
+                case "release":
+                    open_.release(name)
+                case _:
+                    open_.roll_back_to(name)
+        except LakeError:
+            open_.failed = True
+            raise
+
     def write(self, flush: Flush) -> Acknowledged:
         """Commits a flush, or keeps it for the transaction's COMMIT."""
         return self.database.commit(flush) if self.transaction is None else self.transaction.write(flush)
@@ -193,15 +223,31 @@ class Session:
         open_ = self.transaction
         if open_ is None or isinstance(stmt, ast.Transaction):
             return
-        now = self.database.clock.monotonic()
-        if now - open_.used_at > self.database.config.txn_idle_secs and not open_.failed:
-            open_.failed = True
-            open_.rollback()
-        open_.used_at = now
+        self._check_idle(open_)
         if open_.failed:
-            raise FailedTransaction("current transaction is aborted, commands ignored until end of transaction block")
+            raise FailedTransaction(FAILED)
         if handler.audit == "ddl":
             raise FeatureNotSupported(f"{handler.tag} inside a transaction is not supported")
+
+    def _check_idle(self, open_: Transaction) -> None:
+        """Rolls back a transaction that nobody used for too long; what is left to its session is ROLLBACK."""
+        now = self.database.clock.monotonic()
+        if now - open_.used_at > self.database.config.txn_idle_secs and not open_.ended:
+            open_.failed = open_.ended = True
+            open_.rollback()
+        open_.used_at = now
+
+    def end_idle(self) -> None:
+        """Rolls the open transaction back if nobody used it for too long; not while a statement runs."""
+        if self._lock.acquire(blocking=False):
+            try:
+                open_ = self.transaction
+                if open_ is not None and not open_.ended:
+                    used_at = open_.used_at
+                    self._check_idle(open_)
+                    open_.used_at = used_at
+            finally:
+                self._lock.release()
 
     def _watched(self, run: Callable[[], Result]) -> Result:
         """A statement's result; in a transaction its failure, now or while its rows are read, fails the transaction."""

@@ -70,6 +70,7 @@ async def serve(
     database.hold()
     node = Node(database, config)
     owner: Path | None = None
+    expiring: asyncio.Task[None] | None = None
     stopping = asyncio.Event()
     _listen_for_signals(stopping)
     if config.stop_with_stdin:
@@ -92,6 +93,7 @@ async def serve(
         if pg is not None:
             assert config.pg is not None
             say("Postgres clients: {}:{}".format(*await pg.start(*_place(config.pg, "--pg"))))
+        expiring = asyncio.create_task(node.expire())
         node.state = "serving"
         ROLE.set(1, role="leader")
         say(WELCOME.format(name=database.name, address=address, path=config.lake))
@@ -102,6 +104,8 @@ async def serve(
             pg.drain()
         await node.drain()
     finally:
+        if expiring is not None:
+            expiring.cancel()
         if pg is not None:
             await pg.stop()
         await runner.cleanup()

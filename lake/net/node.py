@@ -43,6 +43,7 @@ T = TypeVar("T")
 STATEMENTS_MAX: Final = 64  # running at once; each has a thread of its own that mostly waits for the engine's workers
 WAITING_MAX: Final = 1_024  # statements in line behind those; one more is refused with 53300
 SESSIONS_MAX: Final = 10_000
+EXPIRE_SECS: Final = 5.0  # between two looks for sessions and transactions that are idle too long
 AFTER_SECS_MAX: Final = 30.0  # how long a request waits for the commit it asks for
 GONE: Final = "canceling statement because its caller went away"
 
@@ -110,11 +111,19 @@ class Node:
         for key in [key for key, kept in self._sessions.items() if kept.used_at < oldest]:
             self._end(key)
 
+    async def expire(self) -> None:
+        """Every EXPIRE_SECS, until cancelled: ends idle sessions and rolls back idle transactions."""
+        while True:
+            await asyncio.sleep(EXPIRE_SECS)
+            self.expire_sessions()
+            with contextlib.suppress(LakeError):  # a node with no thread to spare looks again
+                await self.call(self.database.end_idle_transactions)
+
     def _end(self, key: tuple[str, str]) -> bool:
         ended = self._sessions.pop(key, None)
         SESSIONS.set(len(self._sessions))
         if ended is not None:
-            ended.session.rollback()
+            self.background(ended.session.close)
         return ended is not None
 
     # --- statements --------------------------------------------------------------------------------------------------

@@ -88,6 +88,39 @@ def test_an_idle_transaction_ends(database: Database) -> None:
     assert rows(session, "SELECT count(*) FROM t") == [(10,)]
 
 
+@pytest.mark.parametrize("found_by_node", [False, True])
+def test_no_savepoint_brings_an_idle_transaction_back(database: Database, found_by_node: bool) -> None:
+    """What was rolled back stays so: ROLLBACK TO is refused, and COMMIT commits nothing."""
+    session = Session(database)
+    session.execute("BEGIN; SAVEPOINT s; DELETE FROM t")
+    assert session.transaction is not None
+    database.end_idle_transactions()
+    assert rows(session, "SELECT count(*) FROM t") == [(0,)]
+    session.transaction.used_at -= database.config.txn_idle_secs + 1
+    if found_by_node:
+        database.end_idle_transactions()
+        assert session.transaction.ended
+    for _ in range(2):
+        with pytest.raises(FailedTransaction):
+            session.execute("ROLLBACK TO s")
+    assert not session.commit()
+    assert rows(session, "SELECT count(*) FROM t") == [(10,)]
+    assert database.lake.pinned() == database.version
+
+
+def test_savepoints_across_sessions(database: Database) -> None:
+    """What is undone neither conflicts nor is committed; what is left does and is."""
+    first, second = Session(database), Session(database)
+    first.execute("BEGIN; UPDATE t SET amount = 1 WHERE id = 1; SAVEPOINT s; UPDATE t SET amount = 1 WHERE id = 2")
+    first.execute("INSERT INTO t SELECT i, 0 FROM range(100, 30000) AS r(i); ROLLBACK TO s")
+    second.execute("UPDATE t SET amount = 5 WHERE id = 2")
+    first.execute("COMMIT")
+    assert rows(second, "SELECT id, amount FROM t WHERE id IN (1, 2) ORDER BY id") == [(1, 1), (2, 5)]
+    assert rows(second, "SELECT count(*) FROM t") == [(10,)]
+    named = {file.path for file in database.lake.state.table("t").files}
+    assert {info.name for info in database.lake.store.list("data/")} == named, "files of what was undone are gone"
+
+
 def test_transfers_lose_nothing(database: Database) -> None:
     """Sessions that move money between accounts, with retries and tiering: the sum stays, and no update is lost."""
     moves = 12

@@ -1,4 +1,4 @@
-"""BEGIN, COMMIT and ROLLBACK of a session. Spec: reference, Transactions."""
+"""BEGIN, COMMIT, ROLLBACK and savepoints of a session. Spec: reference, Transactions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from lake.sql import ast
 
 @statement(ast.Transaction, tag="TRANSACTION", role=Role.READ, audit="misc")
 def transaction(stmt: ast.Transaction, run: Run) -> Result:
-    """Opens or ends the session's transaction; COMMIT of a failed one rolls it back, as the tag tells.
+    """Opens or ends the session's transaction; COMMIT of a failed one rolls it back, as the tag tells. Savepoints.
 
     40001  another commit changed a row that this transaction changes
+    25P01  a savepoint outside a transaction      3B001  no savepoint of that name
     """
     session = run.session
+    if stmt.name is not None:
+        session.savepoint(stmt.kind, stmt.name)
+        return _done("ROLLBACK" if stmt.kind == "rollback to" else stmt.kind.upper(), None)
     if stmt.kind == "begin":
         return _done("BEGIN", None if session.begin() else "there is already a transaction in progress")
     if session.transaction is None:

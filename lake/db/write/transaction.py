@@ -6,11 +6,14 @@ Each statement's flush is applied to a state of the transaction's own, by the ve
 read it as any other. COMMIT works out what is left of all of it: rows of the base that are gone, new versions of them,
 and new rows. First committer wins: a row that somebody deleted or replaced meanwhile is 40001. Where tiering or a merge
 moved rows, they are found again by id and version.
+
+A savepoint is the transaction's state under a name: states share what they have in common, so it costs nothing to keep.
 Spec: reference, Transactions.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -18,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.errors import FeatureNotSupported, SerializationFailure
+from lake.errors import FeatureNotSupported, InvalidSavepoint, ProgramLimitExceeded, SerializationFailure
 from lake.storage.catalog.changes import DEFINITIONS, AddFiles, Advance, AppendRows, Change, DeleteRows, Truncate
 from lake.storage.catalog.deletes import Numbers, encode_numbers
 from lake.storage.catalog.fold import Draft
@@ -32,6 +35,19 @@ if TYPE_CHECKING:
     from lake.db.database import Database
 
 TRIES: Final = 10  # of a commit while upkeep moves rows
+SAVEPOINTS_MAX: Final = 10_000  # of one transaction
+
+
+@dataclass(frozen=True, slots=True)
+class _Savepoint:
+    """What ROLLBACK TO brings back."""
+
+    name: str
+    state: State
+    written: frozenset[int]
+    truncated: frozenset[int]
+    added: tuple[AddFiles, ...]
+    progress: dict[str, int]
 
 
 class Transaction:
@@ -39,7 +55,8 @@ class Transaction:
 
     base    the snapshot at BEGIN; held, so that its files stay
     state   the base and all that was written since
-    failed  a statement failed: nothing but ROLLBACK is left
+    failed  a statement failed: nothing but ROLLBACK, or going back to a savepoint, is left
+    ended   it was rolled back since it was idle too long: nothing but ROLLBACK is left
     """
 
     def __init__(self, database: Database) -> None:
@@ -47,11 +64,13 @@ class Transaction:
         self.base: Snapshot = database.lake.snapshot()
         self.state: State = self.base.state
         self.failed = False
+        self.ended = False
         self.used_at = database.clock.monotonic()
         self._written: set[int] = set()
         self._truncated: set[int] = set()
         self._added: list[AddFiles] = []  # since a table was last emptied
-        self._discarded: list[AddFiles] = []
+        self._all: list[AddFiles] = []
+        self._savepoints: list[_Savepoint] = []
         self._progress: dict[str, int] = {}
 
     def snapshot(self) -> Snapshot:
@@ -92,12 +111,52 @@ class Transaction:
         draft.apply(item)
         if isinstance(item, AddFiles):
             self._added.append(item)
+            self._all.append(item)
         elif isinstance(item, Truncate):
             self._truncated.add(item.table)
-            self._discarded += [added for added in self._added if added.table == item.table]
             self._added = [added for added in self._added if added.table != item.table]
         if isinstance(item, AddFiles | Truncate | DeleteRows):
             self._written.add(item.table)
+
+    # --- savepoints --------------------------------------------------------------------------------------------------
+
+    def savepoint(self, name: str) -> None:
+        """Keeps what there is under a name; an older savepoint of that name is hidden by it.
+
+        54000  too many
+        """
+        if len(self._savepoints) >= SAVEPOINTS_MAX:
+            raise ProgramLimitExceeded(f"a transaction has at most {SAVEPOINTS_MAX} savepoints")
+        kept = _Savepoint(
+            name, self.state, frozenset(self._written), frozenset(self._truncated), tuple(self._added),
+            dict(self._progress),
+        )  # fmt: skip
+        self._savepoints.append(kept)
+
+    def release(self, name: str) -> None:
+        """Forgets a savepoint and those after it; what was written stays.
+
+        3B001  none of that name
+        """
+        del self._savepoints[self._place_of(name) :]
+
+    def roll_back_to(self, name: str) -> None:
+        """Goes back to a savepoint, which stays; the transaction goes on, also after a failure.
+
+        3B001  none of that name
+        """
+        place = self._place_of(name)
+        del self._savepoints[place + 1 :]
+        kept = self._savepoints[place]
+        self.state, self._added, self._progress = kept.state, list(kept.added), dict(kept.progress)
+        self._written, self._truncated = set(kept.written), set(kept.truncated)
+        self.failed = False
+
+    def _place_of(self, name: str) -> int:
+        for place in range(len(self._savepoints) - 1, -1, -1):
+            if self._savepoints[place].name == name:
+                return place
+        raise InvalidSavepoint(f'savepoint "{name}" does not exist')
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -110,13 +169,15 @@ class Transaction:
             if self._written or self._progress:
                 self._commit()
         except BaseException:
-            self._remove([*self._added, *self._discarded])
+            self._remove(self._all)
             raise
-        self._remove(self._discarded)
+        kept = {id(added) for added in self._added}
+        self._remove([added for added in self._all if id(added) not in kept])
 
     def rollback(self) -> None:
         """Forgets everything."""
-        self._remove([*self._added, *self._discarded])
+        self._remove(self._all)
+        self._all, self._savepoints, self.state = [], [], self.base.state
 
     def _remove(self, added: list[AddFiles]) -> None:
         files = [file for change in added for file in change.files]

@@ -19,7 +19,6 @@ from lake.errors import (
     DuplicateCursor,
     FeatureNotSupported,
     InvalidPreparedStatement,
-    NoActiveTransaction,
     SyntaxFailure,
 )
 from lake.exec.context import Cancellation
@@ -89,7 +88,7 @@ def _end(call: _Call) -> Reply:
     if "PREPARED" in words:
         raise FeatureNotSupported(f"{' '.join(words[:2])} is not supported: there is no two-phase commit")
     if "TO" in words:
-        call.client.roll_back_to(_plain(call.text.split()[-1]))
+        call.client.session.savepoint("rollback to", _plain(call.text.split()[-1]))
         return Reply("ROLLBACK")
     if call.client.status == IDLE:
         tag = "ROLLBACK" if words[0] in ("ROLLBACK", "ABORT") else "COMMIT"
@@ -108,13 +107,7 @@ def _savepoint(call: _Call) -> Reply:
 
     25P01  outside a block
     """
-    if call.client.status == IDLE:
-        raise NoActiveTransaction(f"{call.words[0]} can only be used in transaction blocks")
-    name = _plain(call.text.split()[-1])
-    if call.words[0] == "RELEASE":
-        call.client.release(name)
-    else:
-        call.client.savepoints.append((name, call.client.writes))
+    call.client.session.savepoint(call.words[0].lower(), _plain(call.text.split()[-1]))
     return Reply(call.words[0])
 
 

@@ -17,10 +17,8 @@ from lake.doors.postgres.split import Piece, split
 from lake.errors import (
     DuplicatePreparedStatement,
     FailedTransaction,
-    FeatureNotSupported,
     InvalidCursorName,
     InvalidPreparedStatement,
-    InvalidSavepoint,
     SyntaxFailure,
     TooManyRequests,
 )
@@ -76,7 +74,6 @@ class Client:
     session: Session
     writes: int = 0  # statements of the open block that wrote
     defined: bool = False  # whether the open block made definitions, which stay
-    savepoints: list[tuple[str, int]] = field(default_factory=list)  # with the writes before each
     statements: dict[str, Statement] = field(default_factory=dict)
     portals: dict[str, Portal] = field(default_factory=dict)
     told: dict[str, str] = field(default_factory=dict)
@@ -138,30 +135,7 @@ class Client:
         if not self.session.begin():
             return False
         self.writes, self.defined = 0, False
-        self.savepoints.clear()
         return True
-
-    def release(self, name: str) -> None:
-        """Forgets a savepoint and those after it."""
-        del self.savepoints[self._savepoint(name) :]
-
-    def roll_back_to(self, name: str) -> None:
-        """Goes back to a savepoint, which ends the block's failure.
-
-        0A000  it would have to undo what was written
-        """
-        place = self._savepoint(name)
-        if self.writes > self.savepoints[place][1]:
-            raise FeatureNotSupported("ROLLBACK TO SAVEPOINT after a write is not supported")
-        del self.savepoints[place + 1 :]
-        if self.session.transaction is not None:
-            self.session.transaction.failed = False
-
-    def _savepoint(self, name: str) -> int:
-        for place in range(len(self.savepoints) - 1, -1, -1):
-            if self.savepoints[place][0] == name:
-                return place
-        raise InvalidSavepoint(f'savepoint "{name}" does not exist')
 
     def end(self, word: str) -> str:
         """Ends the block; the tag that tells how: COMMIT of a failed one rolls back.

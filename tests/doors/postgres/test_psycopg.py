@@ -135,7 +135,7 @@ def test_copy_of_many_rows(db: psycopg.Connection[Any]) -> None:
 
 
 def test_transactions(pg: PgNode) -> None:
-    """BEGIN, COMMIT, ROLLBACK, a failed block, savepoints of a block that reads."""
+    """BEGIN, COMMIT, ROLLBACK, a failed block, savepoints of a block that reads and of one that writes."""
     with psycopg.connect(pg.dsn()) as db:
         db.execute("CREATE TABLE moved (a INT)")
         db.commit()
@@ -156,6 +156,12 @@ def test_transactions(pg: PgNode) -> None:
         with pytest.raises(psycopg.errors.UndefinedColumn), db.transaction():
             db.execute("SELECT nope")
         assert db.execute("SELECT 1").fetchone() == (1,)
+        with db.transaction():
+            db.execute("INSERT INTO moved VALUES (3)")
+            with pytest.raises(psycopg.errors.UndefinedColumn), db.transaction():
+                db.execute("DELETE FROM moved")
+                db.execute("SELECT nope")
+        assert db.execute("SELECT a FROM moved ORDER BY a").fetchall() == [(2,), (3,)]
 
 
 def test_a_definition_in_a_block_warns(pg: PgNode) -> None:
