@@ -18,7 +18,7 @@ from lake.exec.kernels.aggregates import Count, SumInteger, resized
 from lake.exec.kernels.exact_sum import ExactSum
 from lake.exec.kernels.extremes import BitCombination, PickedRows, extreme
 from lake.sql.registry import Accumulator, CallInfo, aggregate
-from lake.types import BIGINT, DECIMAL_DIGITS_MAX, DOUBLE, Decimal, Float, Integer, List, Type
+from lake.types import BIGINT, DECIMAL_DIGITS_MAX, DOUBLE, Decimal, Float, Integer, Type
 
 GROUP: Final = "aggregates"
 Constants = tuple[object, ...]
@@ -274,7 +274,7 @@ def min_(call: CallInfo, constants: Constants) -> Accumulator:
     >>> min(x) FROM (VALUES (2), (1), (NULL)) AS t(x)
     1
     """
-    return _extreme("min", call, greatest=False)
+    return _extreme(call, greatest=False)
 
 
 @aggregate("max(value ANY) -> ANY", group=GROUP, returns=same_type, duplicates_matter=False)
@@ -284,12 +284,10 @@ def max_(call: CallInfo, constants: Constants) -> Accumulator:
     >>> max(x) FROM (VALUES (2), (1), (NULL)) AS t(x)
     2
     """
-    return _extreme("max", call, greatest=True)
+    return _extreme(call, greatest=True)
 
 
-def _extreme(name: str, call: CallInfo, *, greatest: bool) -> Accumulator:
-    if isinstance(call.types[0], List):
-        raise UndefinedFunction(f"function {name}({call.types[0].sql}) does not exist")
+def _extreme(call: CallInfo, *, greatest: bool) -> Accumulator:
     return Converted(extreme(call.returns.physical, greatest=greatest), call.types)
 
 

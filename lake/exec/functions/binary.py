@@ -61,6 +61,20 @@ def substr_bytes(value: Value, start: Value, length: Value | None = None) -> pa.
     return with_constants(run, pa.binary(), value, *given)
 
 
+@scalar("strpos(value BYTEA, part BYTEA) -> INT", group=GROUP, aliases=("position",))
+def strpos_bytes(value: Value, part: Value) -> pa.Array:
+    """Where a part first stands, counted in bytes from 1; 0 where it does not.
+
+    >>> position('\\x02'::BYTEA IN '\\x0102'::BYTEA)
+    2
+    """
+
+    def run(column: pa.Array, part: bytes) -> pa.Array:
+        return pc.add(pc.find_substring(column, part), pa.scalar(1, pa.int32())).cast(pa.int32())
+
+    return with_constants(run, pa.int32(), value, part)
+
+
 @scalar("||(a BYTEA, b BYTEA) -> BYTEA", group=GROUP)
 def join_bytes(a: Value, b: Value) -> pa.Array:
     """Both as one.

@@ -22,6 +22,7 @@ from lake.sql.registry import CallInfo, scalar
 from lake.types import Decimal, Float
 
 GROUP: Final = "dates"
+SECONDS_OF_DAY: Final = 86_400
 
 
 @scalar("+(a INTERVAL, b INTERVAL) -> INTERVAL", group=GROUP)
@@ -110,10 +111,13 @@ def _scaled_interval(length: Value, factor: Value, type: Any, *, divide: bool = 
         return intervals([months * whole, days * whole, nanoseconds * whole], valid)
     else:
         scaled = [part * factors for part in (months, days, nanoseconds)]
-    whole_months = np.trunc(scaled[0])
-    all_days = scaled[1] + np.round((scaled[0] - whole_months) * DAYS_OF_MONTH, 9)
-    whole_days = np.trunc(all_days)
-    time = np.round((scaled[2] + (all_days - whole_days) * NANOSECONDS_OF_DAY) / 1000) * 1000
+    whole_months, whole_days = np.trunc(scaled[0]), np.trunc(scaled[1])
+    # Rounded where Postgres rounds: a part of a month to the millionth of a day, parts of days to microseconds.
+    of_months = np.round((scaled[0] - whole_months) * DAYS_OF_MONTH, 6)
+    seconds = np.round((scaled[1] - whole_days + of_months - np.trunc(of_months)) * SECONDS_OF_DAY, 6)
+    carried = np.where(np.abs(seconds) >= SECONDS_OF_DAY, np.trunc(seconds / SECONDS_OF_DAY), 0.0)
+    whole_days += carried + np.trunc(of_months)
+    time = np.round(scaled[2] / 1000 + (seconds - carried * SECONDS_OF_DAY) * 1e6) * 1000
     if time.size and not (np.abs(time).max() < 2.0**63):
         raise DatetimeOverflow("interval out of range")
     return intervals([part.astype(np.int64) for part in (whole_months, whole_days, time)], valid)

@@ -215,6 +215,37 @@ def member_text(document: Value, step: Value, *, call: CallInfo) -> pa.Array:
     return _each(as_text, pa.string(), document, (step,), call.rows)
 
 
+@scalar("#>(document JSON, path VARCHAR[]) -> JSON", group=GROUP, takes_call=True)
+def member_at(document: Value, path: Value, *, call: CallInfo) -> pa.Array:
+    """The member at a path of keys and places, as JSON.
+
+    >>> '{"a": [1, {"b": 2}]}'::JSON #> ['a', '1']
+    {"b":2}
+    """
+    return map_rows(lambda text, steps: _at(dump, text, steps), pa.string(), document, path)
+
+
+@scalar("#>>(document JSON, path VARCHAR[]) -> VARCHAR", group=GROUP, takes_call=True)
+def member_text_at(document: Value, path: Value, *, call: CallInfo) -> pa.Array:
+    """The member at a path of keys and places, as text.
+
+    >>> '{"a": ["x"]}'::JSON #>> ['a', '0']
+    x
+    """
+    return map_rows(lambda text, steps: _at(as_text, text, steps), pa.string(), document, path)
+
+
+def _at(run: Callable[[Any], Any], text: str, steps: Sequence[str | None]) -> Any:
+    """``run`` of the member at steps that are texts: a place where an array stands, a key where an object does."""
+    value = load(text)
+    for step in steps:
+        is_place = isinstance(value, list) and step is not None and re.fullmatch("-?[0-9]+", step)
+        value = follow(value, (int(step) if is_place else step,)) if step is not None else MISSING
+        if value is MISSING:
+            return None
+    return run(value)
+
+
 # --- by path text ----------------------------------------------------------------------------------------------------
 
 

@@ -111,6 +111,16 @@ def array_has_all(a: Value, b: Value, *, call: CallInfo) -> pa.Array:
     return _of_members(a, b, lambda one, two: two <= one, pa.bool_())
 
 
+@scalar("<@(a T[], b T[]) -> BOOLEAN", group=GROUP, takes_call=True)
+def contained_in(a: Value, b: Value, *, call: CallInfo) -> pa.Array:
+    """Whether all elements of the first list are in the second.
+
+    >>> [1, 2] <@ [3, 2, 1]
+    true
+    """
+    return array_has_all(b, a, call=call)
+
+
 def _of_members(a: Value, b: Value, run: Callable[[Any, Any], Any], type: pa.DataType) -> pa.Array:
     """``run`` over the sets of both lists' members, numbered together."""
     one, two = columns(a, b)

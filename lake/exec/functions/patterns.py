@@ -310,6 +310,24 @@ def regexp_match(text: Value, pattern: Value, flags: Value = NOTHING) -> pa.Arra
     return with_constants(over_texts(run, pa.list_(pa.string())), pa.list_(pa.string()), text, pattern, flags)
 
 
+@scalar("substring(text VARCHAR, pattern VARCHAR) -> VARCHAR", group=GROUP, origin="lake")
+@per_row
+def substring(text: Value, pattern: Value) -> pa.Array:
+    """The first match of a regular expression, or what its first group matches; NULL where nothing matches.
+
+    Goes text by text: Arrow answers no groups by number. Source: Postgres's SUBSTRING(text FROM pattern).
+
+    >>> substring('foobar', 'o(.)b')
+    o
+    """
+
+    def run(text: str, regex: str) -> str | None:
+        match = python_regex(regex).search(text)
+        return None if match is None else match[min(1, match.re.groups)]
+
+    return with_constants(over_texts(run, pa.string()), pa.string(), text, pattern)
+
+
 @scalar("regexp_count(text VARCHAR, pattern VARCHAR) -> BIGINT", group=GROUP)
 @scalar("regexp_count(text VARCHAR, pattern VARCHAR, start BIGINT) -> BIGINT", group=GROUP)
 @scalar("regexp_count(text VARCHAR, pattern VARCHAR, start BIGINT, flags VARCHAR) -> BIGINT", group=GROUP)
@@ -363,10 +381,26 @@ def regexp_instr(text: Value, pattern: Value, start: Value | None = None, n: Val
     return with_constants(over_texts(run, pa.int64()), pa.int64(), text, pattern, start or one, n or one)
 
 
-@scalar("regexp_extract(text VARCHAR, pattern VARCHAR) -> VARCHAR", group=GROUP, origin="duckdb",
-        aliases=("regexp_substr",))  # fmt: skip
-@scalar("regexp_extract(text VARCHAR, pattern VARCHAR, part BIGINT) -> VARCHAR", group=GROUP, origin="duckdb",
-        aliases=("regexp_substr",))  # fmt: skip
+@scalar("regexp_substr(text VARCHAR, pattern VARCHAR) -> VARCHAR", group=GROUP, origin="spark")
+@per_row
+def regexp_substr(text: Value, pattern: Value) -> pa.Array:
+    """The first match; NULL where nothing matches.
+
+    Goes text by text: Arrow answers no match without groups by name.
+
+    >>> regexp_substr('Steven Jones', 'Ste(v|ph)en')
+    Steven
+    """
+
+    def run(text: str, regex: str) -> str | None:
+        match = python_regex(regex).search(text)
+        return None if match is None else match[0]
+
+    return with_constants(over_texts(run, pa.string()), pa.string(), text, pattern)
+
+
+@scalar("regexp_extract(text VARCHAR, pattern VARCHAR) -> VARCHAR", group=GROUP, origin="duckdb")
+@scalar("regexp_extract(text VARCHAR, pattern VARCHAR, part BIGINT) -> VARCHAR", group=GROUP, origin="duckdb")
 @scalar("regexp_extract(text VARCHAR, pattern VARCHAR, part BIGINT, flags VARCHAR) -> VARCHAR", group=GROUP,
         origin="duckdb")  # fmt: skip
 @per_row
@@ -412,16 +446,26 @@ def regexp_extract_all(text: Value, pattern: Value, part: Value | None = None) -
 
 @scalar("regexp_split_to_array(text VARCHAR, pattern VARCHAR) -> VARCHAR[]", group=GROUP, origin="duckdb",
         aliases=("string_split_regex", "str_split_regex"))  # fmt: skip
+@per_row
 def regexp_split_to_array(text: Value, pattern: Value) -> pa.Array:
-    """The parts between matches.
+    """The parts between matches; an empty match at an end of the text, or behind another match, parts nothing.
+
+    Goes text by text: Arrow's own split parts at empty matches too.
 
     >>> regexp_split_to_array('hello world; 42', ';? ')
     [hello, world, 42]
     """
+
+    def run(text: str, regex: str) -> list[str]:
+        parts, done = [], 0
+        for match in python_regex(regex).finditer(text):
+            if match.end() > match.start() or done < match.start() < len(text):
+                parts.append(text[done : match.start()])
+                done = match.end()
+        return [*parts, text[done:]]
+
     strings = pa.list_(pa.string())
-    return with_constants(
-        over_texts(lambda text, regex: python_regex(regex).split(text), strings), strings, text, pattern
-    )
+    return with_constants(over_texts(run, strings), strings, text, pattern)
 
 
 @scalar("regexp_escape(text VARCHAR) -> VARCHAR", group=GROUP, origin="duckdb")

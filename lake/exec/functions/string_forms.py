@@ -19,6 +19,7 @@ from lake.exec.functions.columns import (
     per_row,
     with_constants,
 )
+from lake.sql.quoting import quote_name
 from lake.sql.registry import scalar
 
 GROUP: Final = "text"
@@ -237,7 +238,7 @@ def quote_ident(name: pa.Array) -> pa.Array:
 def quoted_identifier(name: str) -> str:
     """A name as SQL writes it."""
     if re.fullmatch(r"[a-z_][a-z0-9_$]*", name):
-        return name
+        return quote_name(name)
     return '"' + name.replace('"', '""') + '"'
 
 

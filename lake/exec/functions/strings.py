@@ -170,12 +170,12 @@ def substr(text: Value, start: Value, length: Value | None = None) -> pa.Array:
     22023  a length below 0
     """
     first, many = constant(start), None if length is None else constant(length)
+    text = columns(text, start)[0] if length is None else columns(text, start, length)[0]
     if first is None or (length is not None and many is None):
-        return pa.nulls(len(columns(text, start)[0]), pa.string())
+        return pa.nulls(len(text), pa.string())
     if first is not NOT_CONSTANT and many is not NOT_CONSTANT:
         end = None if length is None else first - 1 + _not_negative(many)
         begin = max(first - 1, 0)
-        (text,) = columns(text)
         return pc.utf8_slice_codeunits(text, begin, None if end is None else max(end, begin))
     return _slices(text, start, length)
 

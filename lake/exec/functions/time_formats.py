@@ -125,7 +125,7 @@ def _chrono_writer(kind: str, pattern: str) -> Writer:
 
 _POSTGRES: Final = re.compile(
     r'"[^"]*"|FM|HH24|HH12|HH|MI|SSSSS|SSSS|SS|MS|US|FF[1-6]|A\.M\.|P\.M\.|a\.m\.|p\.m\.|AM|PM|am|pm|Y,YYY|YYYY|YYY|YY|Y'
-    r"|IYYY|IYY|IY|I|MONTH|Month|month|MON|Mon|mon|MM|DAY|Day|day|DY|Dy|dy|DDD|DD|D|IDDD|ID|WW|IW|W|CC|J|Q|RM|TZH|TZM|TZ|tz"
+    r"|IYYY|IYY|IY|IW|IDDD|ID|I|MONTH|Month|month|MON|Mon|mon|MM|DAY|Day|day|DY|Dy|dy|DDD|DD|D|WW|W|CC|J|Q|RM|TZH|TZM|TZ|tz"
     r"|OF|TH|th"
 )
 

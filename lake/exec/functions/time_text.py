@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP
+from decimal import Decimal as Fixed
+from math import isfinite
 from typing import Final
 
 import numpy as np
@@ -72,20 +75,23 @@ def number_to_char(number: Value, format: Value, *, call: CallInfo) -> pa.Array:
 
 
 def number_text(number: float, pattern: str) -> str:
-    """A number in a Postgres format."""
+    """A number in a Postgres format; a sign stands before the digits, or where MI or S ends the format."""
     bare = pattern.upper().startswith("FM")
-    shape = pattern[2:] if bare else pattern
-    whole, _, fraction = shape.upper().replace("D", ".").replace("G", ",").partition(".")
+    shape = pattern[2:].upper() if bare else pattern.upper()
+    last = next((word for word in ("MI", "S") if len(shape) > len(word) and shape.endswith(word)), "")
+    shape = shape.removesuffix(last)
+    whole, _, fraction = shape.replace("D", ".").replace("G", ",").partition(".")
     places = sum(char in "90" for char in fraction)
     digits = sum(char in "90" for char in whole)
-    text = f"{abs(number):.{places}f}"
-    left, _, right = text.partition(".")
+    rounded = Fixed(repr(abs(number))).quantize(Fixed(1).scaleb(-places), ROUND_HALF_UP) if isfinite(number) else number
+    left, _, right = f"{rounded:.{places}f}".partition(".")
+    is_negative = number < 0 and rounded != 0
     if len(left.lstrip("0")) > digits:
         left, right = "#" * digits, "#" * places
     least = digits - next(
         (index for index, char in enumerate(char for char in whole if char in "90") if char == "0"), digits
     )
-    left = left.lstrip("0").rjust(least, "0")
+    left = left.lstrip("0").rjust(max(least, 0 if places else 1), "0")
     filled = list(left.rjust(digits))
     written = "".join(_next(filled) if char in "90" else char if char == "," else "" for char in whole)
     written = _without_leading_commas(written)
@@ -97,7 +103,11 @@ def number_text(number: float, pattern: str) -> str:
                 "0"
             )
     stripped = written.lstrip()
-    sign = "-" if number < 0 else "+" if "S" in whole else "" if bare else " "
+    if bare and stripped == ".":
+        stripped = "0."
+    sign = "-" if is_negative else "+" if "S" in whole else "" if bare else " "
+    if last:
+        return (stripped if bare else written) + ("-" if is_negative else "+" if last == "S" else "" if bare else " ")
     signed = sign + stripped
     return signed if bare else signed.rjust(len(written) + 1)
 

@@ -7,7 +7,7 @@ from lake.errors import FeatureNotSupported, SyntaxFailure, WrongObjectType
 from lake.sql import ast, bound
 from lake.sql.bind import aggregate, generators, unnest, window
 from lake.sql.bind.arguments import bind_arguments, function_name, ordered_arguments
-from lake.sql.bind.expr import compare
+from lake.sql.bind.expr import compare, negate
 from lake.sql.bind.overload import call_function, call_operator, choose, dialect_name, takes_count, unknown_function
 from lake.sql.bind.scope import Env, binds
 from lake.sql.bound import Expr, Literal
@@ -86,20 +86,34 @@ def _refuse_decorations(call: ast.Call, name: str, env: Env) -> None:
 def bind_overlaps(call: ast.Call, env: Env) -> Expr:
     """``(a, b) OVERLAPS (c, d)``: half-open spans that share a moment; a second value may be an interval.
 
-    A span written backwards is turned around, and one of no length is its moment.
+    A span written backwards is turned around, and one of no length is its moment. A span with one end alone begins
+    there: the answer is NULL where it hangs on the other end.
     """
+    null = Literal(BOOLEAN, None)
     ends: list[tuple[Expr, Expr]] = []
     for place in (0, 2):
         first = env.bind(call.arguments[place].value)
         last = env.bind(call.arguments[place + 1].value)
         if isinstance(last.type, Interval):
             last = call_operator("+", first, last, env, call)
-        low = call_function("least", (first, last), env, call)
-        ends.append((low, call_function("greatest", (first, last), env, call)))
+        pair = compare("<", first, last, env, call)
+        first, last = pair.left, pair.right
+        whens = ((pair, last), (compare(">=", first, last, env, call), first))
+        end = bound.Case(first.type, whens, Literal(first.type, None))
+        ends.append((call_function("least", (first, last), env, call), end))
     (low, high), (other_low, other_high) = ends
-    apart = (compare("<", low, other_high, env, call), compare("<", other_low, high, env, call))
-    same = compare("=", low, other_low, env, call)
-    return bound.Or(BOOLEAN, (same, bound.And(BOOLEAN, apart)))
+
+    def reaches(start: Expr, end: Expr, own_end: Expr) -> Expr:
+        unknown = bound.And(BOOLEAN, (bound.IsNull(BOOLEAN, own_end), null))
+        return bound.Or(BOOLEAN, (compare("<", start, end, env, call), unknown))
+
+    both = bound.And(BOOLEAN, tuple(negate(bound.IsNull(BOOLEAN, end), True) for end in (high, other_high)))
+    answers = (
+        (compare(">", low, other_low, env, call), reaches(low, other_high, high)),
+        (compare("<", low, other_low, env, call), reaches(other_low, high, other_high)),
+        (compare("=", low, other_low, env, call), bound.Or(BOOLEAN, (both, null))),
+    )
+    return bound.Case(BOOLEAN, answers, null)
 
 
 @binds(ast.Lambda)

@@ -211,7 +211,14 @@ def _cost(function: Function, arguments: Sequence[Expr | None]) -> float | None:
         if cost is None:
             return None
         total += cost
-    return total if _unify(function, arguments) is not None else None
+    variables = _unify(function, arguments)
+    if variables is None:
+        return None
+    for parameter, argument in zip(_parameters(function, len(arguments)), arguments, strict=True):
+        # A list as the text that is an element of lists of texts: only where no other overload takes it.
+        if argument is not None and isinstance(argument.type, List) and isinstance(variables.get(parameter.type), Text):
+            total += 10.0
+    return total
 
 
 def argument_cost(argument: Expr, word: str) -> float | None:
@@ -231,6 +238,8 @@ def _type_cost(type: Type, word: str, text: bool) -> float | None:
     if word == "ANY[]":
         return 2.9 if isinstance(type, List) else None
     if word.endswith("[]"):
+        if text and word[:-2] not in VARIABLES:
+            return 11.0  # a literal such as '{a,b}'
         return _type_cost(type.of, word[:-2], text=False) if isinstance(type, List) else None
     match word:
         case "NUMERIC":

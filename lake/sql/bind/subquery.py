@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lake.errors import FeatureNotSupported, SyntaxFailure, UndefinedFunction, WrongObjectType
+from lake.errors import FeatureNotSupported, SyntaxFailure, WrongObjectType
 from lake.sql import ast, bound, plan
 from lake.sql.bind.coerce import COMPARISONS, cast, is_nullable
 from lake.sql.bind.expr import again, binary, compare, negate
@@ -129,19 +129,29 @@ def _over_list(expr: ast.Quantified, source: ast.Expr, env: Env) -> Expr:
     elif isinstance(items, Literal) and isinstance(items.value, tuple):
         known = tuple(Literal(items.type.of, value) for value in items.value)  # type: ignore[arg-type]
     if known is not None:
-        tests = [binary(expr.op, again(expr.operand, operand, env), item, env, expr) for item in known]
+        tests = [_test(expr, again(expr.operand, operand, env), item, env) for item in known]
         if not tests:
             return Literal(BOOLEAN, expr.every)
         if len(tests) == 1:
             return tests[0]
         return (bound.And if expr.every else bound.Or)(BOOLEAN, tuple(tests))
-    if expr.op not in COMPARISONS:
-        raise UndefinedFunction(f"operator does not exist: {expr.op} ANY/ALL (list)", position=env.position(expr))
     element = env.shared.column("unnest", items.type.of)
-    pair = compare(expr.op, operand, element, env, expr)
     rows: plan.Plan = plan.Unnest(((element, items),), plan.Values(((),), ()))
-    if pair.right != element:
-        rows = projected(Bound(rows, (element,), ("unnest",)), [pair.right], env)
+    if expr.op in COMPARISONS:
+        pair = compare(expr.op, operand, element, env, expr)
+        op, left, right = expr.op, pair.left, pair.right
+    else:
+        op, left, right = "=", Literal(BOOLEAN, True), _test(expr, operand, element, env)
+    if right != element:
+        rows = projected(Bound(rows, (element,), ("unnest",)), [right], env)
     is_null = bound.IsNull(BOOLEAN, again(source, items, env))
-    test = bound.Quantified(BOOLEAN, expr.op, (pair.left,), rows, expr.every)
+    test = bound.Quantified(BOOLEAN, op, (left,), rows, expr.every)
     return bound.Case(BOOLEAN, ((is_null, Literal(BOOLEAN, None)),), test)
+
+
+def _test(expr: ast.Quantified, left: Expr, right: Expr, env: Env) -> Expr:
+    """The operator of ANY or ALL between the operand and one item; LIKE and ILIKE are among them."""
+    if not expr.op.endswith("LIKE"):
+        return binary(expr.op, left, right, env, expr)
+    name = expr.op.removeprefix("NOT ").lower()
+    return negate(call_function(name, (left, right), env, expr), expr.op.startswith("NOT "))
