@@ -19,6 +19,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 import lake
@@ -136,12 +137,13 @@ class PostgresEngine:
 
         try:
             cursor = self._connection.execute(text.encode(), prepare=False)
+            rows = cursor.fetchall() if cursor.description else []
         except psycopg.Error as error:
             raise Failure(str(error), error.sqlstate or "") from error
         if cursor.description is None:
             return Answer(count=cursor.rowcount if cursor.rowcount >= 0 else None)
         letters = "".join(POSTGRES_LETTERS.get(column.type_code, "?") for column in cursor.description)
-        return Answer(tuple(column.name for column in cursor.description), letters, cursor.fetchall())
+        return Answer(tuple(column.name for column in cursor.description), letters, rows)
 
     def restart(self) -> None:
         """Connects again; the server keeps what was written."""
@@ -227,15 +229,20 @@ def _duckdb_letter(name: str) -> str:
 
 
 def register_interval(connection: Any) -> None:
-    """Makes a Postgres connection answer intervals as Interval, which keeps months apart from days."""
+    """Makes a Postgres connection answer intervals as Interval, with months apart from days, and REAL as what it holds."""
     from psycopg.adapt import Loader
 
     class IntervalLoader(Loader):
         def load(self, data: Any) -> Interval:
             return parse_postgres_interval(bytes(data).decode())
 
+    class RealLoader(Loader):
+        def load(self, data: Any) -> float:
+            return float(np.float32(bytes(data).decode()))
+
     connection.execute("SET IntervalStyle TO 'postgres'")
     connection.adapters.register_loader("interval", IntervalLoader)
+    connection.adapters.register_loader("float4", RealLoader)
 
 
 def parse_postgres_interval(text: str) -> Interval:

@@ -11,45 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.random_query import FAMILIES, Expressions, Scope
+from tests.random_query import Expressions, Scope
 from tests.random_tables import COLUMNS, Column, Draw, RandomTable
+from tests.random_templates import AGGREGATES, COMPARISONS, FAMILIES, LAST_AGGREGATES, RANKS, RISKS, WINDOWED
 
-AGGREGATES: Final[dict[str, tuple[str, ...]]] = {
-    "int": ("count(*)", "count({any})", "sum({int})", "min({int!})", "max({int!})", "count(DISTINCT {any})",
-            "bit_and({int})", "bit_or({int})", "percentile_disc(0.25) WITHIN GROUP (ORDER BY {int!} DESC)",
-            "count(DISTINCT {int})"),
-    "dec": ("sum({dec})", "min({dec!})", "max({dec!})", "sum(DISTINCT {dec})",
-            "percentile_disc(0.5) WITHIN GROUP (ORDER BY {dec!})"),
-    "dbl": ("avg({int})", "sum({dbl})", "min({dbl!})", "max({dbl!})", "avg({dbl})",
-            "percentile_cont(0.4) WITHIN GROUP (ORDER BY {dbl})", "corr({dbl}, {int})", "regr_slope({dbl}, {int})",
-            "avg(DISTINCT {int})"),
-    "text": ("min({text})", "max({text})", "string_agg({text}, ',' ORDER BY {key})",
-             "string_agg(DISTINCT {text=}, '-' ORDER BY {same})", "string_agg({text}, {text} ORDER BY {key} DESC)"),
-    "date": ("min({date})", "max({date})"),
-    "ts": ("min({ts})", "max({ts})"),
-    "time": ("min({time})", "max({time})"),
-    "iv": ("min({iv})", "max({iv})", "sum({iv})"),
-    "bool": ("bool_and({bool})", "bool_or({bool})"),
-}
-# Only as a column of the answer: AVG of decimals has another scale, and deviations another type.
-LAST_AGGREGATES: Final = ("avg({dec})", "stddev({int})", "var_pop({dbl})", "stddev_pop({int})", "variance({dec})",
-                          "array_agg({int} ORDER BY {key})", "array_agg(DISTINCT {int=} ORDER BY {same})",
-                          "sum({int})::DECIMAL(30,2)")
-RANKS: Final = ("row_number()", "rank()", "dense_rank()", "ntile(3)", "percent_rank()", "cume_dist()")
-FRAMES: Final = (
-    "", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
-    "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING", "ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING",
-    "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
-    "RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", "GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
-    "GROUPS BETWEEN CURRENT ROW AND 1 FOLLOWING", "ROWS 2 PRECEDING",
-    "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW",
-    "ROWS BETWEEN 1 FOLLOWING AND 3 FOLLOWING", "GROUPS BETWEEN 2 PRECEDING AND 1 PRECEDING",
-    "GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING EXCLUDE GROUP",
-    "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE TIES",
-    "RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW",
-    "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE TIES",
-    "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE NO OTHERS", "GROUPS 1 PRECEDING",
-)
+STARTS: Final = ("UNBOUNDED PRECEDING", "1 PRECEDING", "2 PRECEDING", "CURRENT ROW", "1 FOLLOWING")
+ENDS: Final = ("CURRENT ROW", "1 FOLLOWING", "UNBOUNDED FOLLOWING", "1 PRECEDING", "3 FOLLOWING")
+EXCLUSIONS: Final = ("", " EXCLUDE CURRENT ROW", " EXCLUDE GROUP", " EXCLUDE TIES", " EXCLUDE NO OTHERS")
 # Frames by distance from the value of the one key of the order, by its family.
 DISTANCES: Final[dict[str, tuple[str, ...]]] = {
     "int": ("1", "3", "0"),
@@ -64,7 +32,8 @@ RANGES: Final = (
     "RANGE BETWEEN CURRENT ROW AND {} FOLLOWING", "RANGE BETWEEN {} FOLLOWING AND UNBOUNDED FOLLOWING",
     "RANGE BETWEEN {} PRECEDING AND {} PRECEDING", "RANGE BETWEEN {} PRECEDING AND {} FOLLOWING EXCLUDE GROUP",
 )
-SETS: Final = ("ROLLUP ({})", "CUBE ({})", "GROUPING SETS (({0}), ())", "GROUPING SETS (({0}), {0})")
+SETS: Final = ("ROLLUP ({})", "CUBE ({})", "GROUPING SETS (({0}), ())", "GROUPING SETS (({0}), {0})", "{0}, ROLLUP ({0})",
+               "GROUPING SETS (ROLLUP ({0}), CUBE ({0}))", "CUBE ({0}), ROLLUP ({0})", "GROUPING SETS ((), (), ({0}))")
 SORTS: Final = ("", " DESC", " ASC NULLS FIRST", " DESC NULLS LAST")
 
 
@@ -85,10 +54,11 @@ class Selects(Expressions):
     """Makes one SELECT from choices."""
 
     _is_branch = False
-    _last = ""  # what was filled into a template before
 
     def query(self) -> Query:
         """A whole query: a select, or several with set operations, perhaps under WITH; perhaps ordered and cut."""
+        if self.draw.chance(4):
+            return self.risk()
         common = self.common_table() if self.draw.chance(12) else ""
         families = [self.draw.pick(FAMILIES) for _ in range(1 + self.draw.below(4))]
         body = self.set_operation(families) if self.draw.chance(15) else self.select(families)
@@ -97,6 +67,13 @@ class Selects(Expressions):
             return Query(common + body, False)
         order = ", ".join(f"{number + 1}{self.draw.pick(SORTS)}" for number in range(len(families)))
         return Query(f"{common}{body}\nORDER BY {order}{self.limit()}", True)
+
+    def risk(self) -> Query:
+        """What may fail, alone over one table: both must refuse it for the same reason, or answer it."""
+        table, alias = self.draw.pick(self.tables), self.name("r")
+        scope = Scope(self.columns_of(table, alias), [f"{alias}.id"])
+        where = f"\nWHERE {alias}.id {self.draw.pick(COMPARISONS)} {self.draw.pick('123')}" if self.draw.chance(50) else ""
+        return Query(f"SELECT {self.filled(self.draw.pick(RISKS), scope)} AS a\nFROM {table.name} {alias}{where}", False)
 
     def limit(self) -> str:
         """LIMIT and OFFSET in their spellings, or neither."""
@@ -177,7 +154,7 @@ class Selects(Expressions):
     def source(self) -> tuple[str, Scope]:
         """FROM items joined in all ways, and what they bring into scope."""
         text, scope = self.item()
-        joins = self.draw.pick((0, 0, 1, 1, 2))
+        joins = self.draw.pick((0, 0, 1, 1, 2, 3))
         for _ in range(joins):
             text, scope = self.join(text, scope, alone=joins == 1)
         return text, scope
@@ -186,7 +163,11 @@ class Selects(Expressions):
         """A table, a subquery, or VALUES."""
         table, alias = self.draw.pick(self.tables), self.name("r")
         scope = Scope(self.columns_of(table, alias), [f"{alias}.id"])
-        match self.draw.below(16):
+        match self.draw.below(17):
+            case 15:
+                value = self.draw.pick(("ARRAY[3, 1, NULL]", "ARRAY[1, 1]"))
+                columns = [Column(f"{alias}.v", "int"), Column(f"{alias}.id", "int")]
+                return f"unnest({value}::BIGINT[]) WITH ORDINALITY {alias}(v, id)", Scope(columns, [f"{alias}.id"])
             case 12:
                 return self.derived(alias)
             case 13:
@@ -244,7 +225,7 @@ class Selects(Expressions):
         kind = self.draw.pick(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"))
         if kind == "CROSS JOIN":
             return f"{left} CROSS JOIN {right}", both
-        if alone and kind != "CROSS JOIN" and _agree(scope, other) and self.draw.chance(6):
+        if alone and _agree(scope, other) and self.draw.chance(6):
             return f"{left} NATURAL {kind} {right}", both
         if alone and self.draw.chance(15):
             return f"{left} {kind} {right} USING (id)", Scope([*both.columns, Column("id", "int")], both.keys)
@@ -261,7 +242,7 @@ class Selects(Expressions):
             (one.name, two.name)
             for one in left.columns
             for two in right.columns
-            if one.family == two.family and one.family != "bool"
+            if one.family == two.family and one.family not in ("bool", "json")
         ]
         one, two = self.draw.pick(pairs)
         return f"{one} = {two}"
@@ -271,9 +252,16 @@ class Selects(Expressions):
         table, inner, alias = self.draw.pick(self.tables), self.name("q"), self.name("r")
         here = Scope(self.columns_of(table, inner), [f"{inner}.id"], scope.columns)
         where = self.boolean(here, 1)
+        if (lists := scope.of("ints")) and self.draw.chance(30):
+            columns = [*scope.columns, Column(f"{alias}.v", "int"), Column(f"{alias}.id", "int")]
+            call = f"unnest({self.draw.pick(lists)}) WITH ORDINALITY {alias}(v, id)"
+            if self.draw.chance(25):
+                call = f"generate_series(1::BIGINT, {self.draw.pick(scope.of('int'))} % 4) WITH ORDINALITY {alias}(v, id)"
+            word = self.draw.pick((f"CROSS JOIN {call}", f"LEFT JOIN {call} ON true", f"LEFT JOIN {call} ON {alias}.v > 1"))
+            return f"{left} {word}", Scope(columns, [*scope.keys, f"{alias}.id"])
         if self.draw.chance(30):
             family = self.draw.pick(FAMILIES)
-            value = self._filled(self.draw.pick(AGGREGATES[family]), Scope(here.columns, here.keys))
+            value = self.filled(self.draw.pick(AGGREGATES[family]), Scope(here.columns, here.keys))
             text = f"LATERAL (SELECT {value} AS v FROM {table.name} {inner} WHERE {where}) {alias}"
             both = Scope([*scope.columns, Column(f"{alias}.v", family, False)], scope.keys)
             return f"{left} LEFT JOIN {text} ON true" if self.draw.chance(50) else f"{left} CROSS JOIN {text}", both
@@ -287,33 +275,10 @@ class Selects(Expressions):
     def aggregate(self, family: str, scope: Scope, *, last: bool = False) -> str:
         """An aggregate that answers the family."""
         if last and family == "dbl" and not self._is_branch and self.draw.chance(30):
-            return self._filled(self.draw.pick(LAST_AGGREGATES), scope)
-        text = self._filled(self.draw.pick(AGGREGATES[family]), scope)
-        return f"{text} FILTER (WHERE {self.boolean(scope, 1)})" if self.draw.chance(15) else text
-
-    def _filled(self, template: str, scope: Scope) -> str:
-        """A template, filled in.
-
-        ``{family}`` are small expressions, ``{family!}`` any, ``{family=}`` columns, ``{same}`` the one before, ``{key}`` a
-        total order.
-        """
-        head, _, rest = template.partition("{")
-        if not rest:
-            return head
-        word, _, rest = rest.partition("}")
-        if word == "same":
-            value = self._last
-        elif word.endswith("="):
-            value = self.typed(word.rstrip("="), scope)
-        elif word == "key":
-            value = ", ".join(scope.keys)
-        elif word == "any":
-            value = self.leaf(self.draw.pick(FAMILIES), scope)
-        else:
-            # Sums of products and the like stay in range: their arguments are leaves.
-            value = self.leaf(word.rstrip("!"), scope, small=not word.endswith("!"))
-        self._last = value
-        return head + value + self._filled(rest, scope)
+            return self.filled(self.draw.pick(LAST_AGGREGATES), scope)
+        text = self.filled(self.draw.pick(AGGREGATES[family]), scope)
+        filtered = text.endswith(")") and "CAST(" not in text and self.draw.chance(15)
+        return f"{text} FILTER (WHERE {self.boolean(scope, 1)})" if filtered else text
 
     def totals(self, families: Sequence[str], source: str, scope: Scope, where: str) -> str:
         """Aggregates over all rows: one row, also of none."""
@@ -358,7 +323,7 @@ class Selects(Expressions):
         if not sets and not any("SELECT" in key for key in keys) and self.draw.chance(12):
             # A window over the groups, which its order tells apart.
             order = f"ORDER BY {', '.join(keys)}"
-            inner = "count(*)" if self.draw.chance(50) else self._filled("max({int})", scope)
+            inner = "count(*)" if self.draw.chance(50) else self.filled("max({int})", scope)
             items = [f"sum({inner}) OVER ({order})" if family == "dec" and item not in keys else
                      f"lag({inner}) OVER ({order})" if family == "int" and item not in keys else item
                      for family, item in zip(families, items, strict=True)]
@@ -385,17 +350,17 @@ class Selects(Expressions):
             case 2 if ranged := [kind for kind in DISTANCES if scope.of(kind, small=True)]:
                 key = self.draw.pick(ranged)
                 distance = self.draw.pick(DISTANCES[key])
-                text = self._filled(self.draw.pick(AGGREGATES[family][:3]), scope)
-                if "DISTINCT" not in text and "ORDER BY" not in text:
+                text = self.filled(self.draw.pick(AGGREGATES[family][:WINDOWED]), scope)
+                if not any(word in text for word in ("DISTINCT", "ORDER BY", "CAST(")):
                     order = f"{self.draw.pick(scope.of(key, small=True))}{self.draw.pick(SORTS)}"
                     frame = self.draw.pick(RANGES).replace("{}", distance)
                     return f"{text} OVER ({partition}ORDER BY {order} {frame})"
             case 0:
-                text = self._filled(self.draw.pick(AGGREGATES[family][:3]), scope)
+                text = self.filled(self.draw.pick(AGGREGATES[family][:WINDOWED]), scope)
                 if text.endswith(")") and self.draw.chance(15):
                     text = f"{text} FILTER (WHERE {self.boolean(scope, 1)})"
-                if "DISTINCT" not in text and "ORDER BY" not in text:
-                    frame = self.draw.pick(FRAMES)
+                if not any(word in text for word in ("DISTINCT", "ORDER BY", "CAST(sum")):
+                    frame = self.frame()
                     order = total if "ROWS" in frame else f"ORDER BY {first}"
                     return f"{text} OVER ({partition}{order} {frame})".replace(" )", ")")
             case 1 if family == "int":
@@ -404,12 +369,27 @@ class Selects(Expressions):
                 return f"{self.draw.pick(RANKS[4:])} OVER ({partition}ORDER BY {first})"
         function = self.draw.pick(("lag({})", "lead({})", "lag({}, 2)", "first_value({})", "last_value({})",
                                    "nth_value({}, 2)"))
-        frame = "" if function.startswith("l") and "value" not in function else self.draw.pick(FRAMES[:6])
+        frame = "" if function.startswith("l") and "value" not in function else self.frame("ROWS")
         return f"{function.format(self.typed(family, scope))} OVER ({partition}{total} {frame})".replace(" )", ")")
+
+    def frame(self, unit: str = "") -> str:
+        """A frame of rows, of peers, or up to them, with what it leaves out; or none."""
+        if not self.draw.chance(80):
+            return ""
+        unit = unit or self.draw.pick(("ROWS", "GROUPS", "RANGE"))
+        start, end = self.draw.pick(STARTS), self.draw.pick(ENDS)
+        if unit == "RANGE":
+            start, end = self.draw.pick((STARTS[0], STARTS[3])), self.draw.pick((ENDS[0], ENDS[2]))
+        if start == "1 FOLLOWING" and end in ("CURRENT ROW", "1 PRECEDING"):
+            end = "3 FOLLOWING"
+        if start == "CURRENT ROW" and end == "1 PRECEDING":
+            end = "CURRENT ROW"
+        bounds = start if self.draw.chance(10) and "FOLLOWING" not in start else f"BETWEEN {start} AND {end}"
+        return f"{unit} {bounds}{self.draw.pick(EXCLUSIONS) if self.draw.chance(30) else ''}"
 
     def distinct_on(self, families: Sequence[str], source: str, scope: Scope, where: str) -> str:
         """DISTINCT ON, whose order has no ties; as a subquery, so that the query may be ordered otherwise."""
-        on = self.draw.pick(scope.columns).name
+        on = self.draw.pick([each for each in scope.columns if each.family != "json"]).name
         items = [self.expression(family, scope, 1) for family in families]
         order = f"{on}{self.draw.pick(SORTS)}, {', '.join(scope.keys)}"
         inner = f"SELECT DISTINCT ON ({on}) {self._listed(items)}\nFROM {source}{where}\nORDER BY {order}"
@@ -419,6 +399,8 @@ class Selects(Expressions):
 def _agree(left: Scope, right: Scope) -> bool:
     """Whether columns of one name are of one family, as a natural join needs."""
     families = {column.name.rpartition(".")[2]: column.family for column in left.columns}
+    if any(column.family == "json" and column.name.rpartition(".")[2] in families for column in right.columns):
+        return False
     return all(
         families.get(column.name.rpartition(".")[2], column.family) == column.family for column in right.columns
     )

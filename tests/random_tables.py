@@ -90,6 +90,21 @@ COLUMNS: Final = (
                 ("INTERVAL '1 month'", "INTERVAL '40 days'", "INTERVAL '36 hours'", "INTERVAL '-5 days'",
                  "INTERVAL '1 year 2 days 03:04:05'")),
     TableColumn(Column("p", "bool"), "BOOLEAN", ("true", "false")),
+    TableColumn(Column("o", "int"), "SMALLINT", ("0", "1", "3", "-2", "25")),
+    TableColumn(Column("e", "real"), "REAL", ("0", "1", "-0.5", "8", "2.25")),
+    TableColumn(Column("z", "tz"), "TIMESTAMPTZ",
+                ("TIMESTAMPTZ '2024-03-10 06:30:00+00'", "TIMESTAMPTZ '2024-11-03 01:30:00-04'",
+                 "TIMESTAMPTZ '1969-12-31 23:59:59.5+00'", "TIMESTAMPTZ '2024-01-01 00:00:00+05:30'")),
+    TableColumn(Column("q", "bytes"), "BYTEA",
+                (r"CAST('\x6162' AS BYTEA)", r"CAST('\x' AS BYTEA)", r"CAST('\x00ff10' AS BYTEA)",
+                 r"CAST('\x61' AS BYTEA)")),
+    TableColumn(Column("l", "ints"), "BIGINT[]",
+                ("ARRAY[1, 2, 3]", "ARRAY[2]", "CAST(ARRAY[] AS BIGINT[])", "ARRAY[1, NULL]", "ARRAY[7, 7, 0]")),
+    TableColumn(Column("r", "texts"), "VARCHAR[]",
+                ("ARRAY['a', 'b']", "ARRAY['']", "CAST(ARRAY[] AS VARCHAR[])", "ARRAY['a', NULL, 'B']", "ARRAY['xyz', 'a']")),
+    TableColumn(Column("j", "json"), "JSON",
+                ("""'{"a":1,"b":[1,"x",null]}'""", """'{"b":[],"c":{"a":"z"}}'""", "'[1,2]'", "'null'",
+                 """'{"a":"日","c":true}'""")),
 )
 
 
@@ -113,7 +128,7 @@ def random_tables(chance: random.Random, count: int = 3) -> list[RandomTable]:
     """Tables t0, t1 .. of up to nine rows, with NULLs and duplicates; now and then one is empty."""
     tables = []
     for number in range(count):
-        columns = tuple(sorted(chance.sample(COLUMNS, chance.randint(6, 13)), key=COLUMNS.index))
+        columns = tuple(sorted(chance.sample(COLUMNS, chance.randint(8, 18)), key=COLUMNS.index))
         rows = []
         for row in range(chance.choice((0, 1, 5, 6, 7, 8, 9, 9))):
             values = ("NULL" if chance.random() < 0.2 else chance.choice(each.values) for each in columns)
