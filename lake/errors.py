@@ -260,6 +260,10 @@ class InvalidTableDefinition(LakeError, sqlstate="42P16"):
     """A table whose definition cannot hold, or a lookup on a table that has no key."""
 
 
+class InvalidForeignKey(LakeError, sqlstate="42830"):
+    """A reference that does not fit what it refers to."""
+
+
 class InvalidRecursion(LakeError, sqlstate="42P19"):
     """WITH RECURSIVE that does not follow its form."""
 

@@ -12,6 +12,7 @@ from lake import exec as engine
 from lake.db.functions.readers import open_file
 from lake.db.names import qualified
 from lake.db.system import SYSTEM_TABLES
+from lake.db.write.unique import unique_rules
 from lake.errors import FeatureNotSupported, InvalidParameter, LakeError, UndefinedTable
 from lake.exec.cast import cast
 from lake.exec.constants import physical_values
@@ -170,7 +171,8 @@ class StatementCatalog:
     def _table(self, table: Table) -> PlanTable:
         columns = [TableColumn(column.name, column.type, not column.not_null) for column in table.columns]
         rows = self.snapshot.table_by_id(table.id)
-        return PlanTable((table.schema, table.name), (*columns, *_SYSTEM), rows, rows.statistics)
+        unique = tuple(rule.columns for rule in unique_rules(table))
+        return PlanTable((table.schema, table.name), (*columns, *_SYSTEM), rows, rows.statistics, unique)
 
 
 def _query_of(view: View) -> ast.Query:

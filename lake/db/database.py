@@ -24,6 +24,7 @@ from lake.db.repeats import Repeats
 from lake.db.write.checks import Rules
 from lake.db.write.incoming import Incoming, from_arrow_stream, from_json_lines
 from lake.db.write.once import Once
+from lake.db.write.unique import KeptPieces, UniqueCheck, refuse_unique
 from lake.errors import DatatypeMismatch, NotLeading, QueryCanceled, SerializationFailure
 from lake.exec.context import Cancellation, Context
 from lake.metrics import COMMIT_SECONDS, COMMITS
@@ -32,7 +33,7 @@ from lake.sql.catalog import Settings
 from lake.storage.catalog.changes import AlterTable, Change, CreateTable
 from lake.storage.catalog.model import Column, Table
 from lake.storage.catalog.state import State
-from lake.storage.commits.sequencer import Acknowledged, Append, Flush
+from lake.storage.commits.sequencer import Acknowledged, Append, Flush, is_same
 from lake.storage.commits.terms import find_address
 from lake.storage.lake import Lake, open_store
 from lake.storage.options import StorageOptions
@@ -56,6 +57,7 @@ class Database:
         self.name = Path(config.lake or "lake").resolve().name or "lake"
         self._hold: Hold | None = None
         self.repeats = Repeats()
+        self._pieces = KeptPieces()
         self._rules: OrderedDict[tuple[int, int], Rules] = OrderedDict()
         self._lock = threading.Lock()
         self._starting = threading.Lock()
@@ -195,12 +197,13 @@ class Database:
         settings = self.settings()
         catalog = self.catalog(settings)
         table = find_table(catalog.state, name, self.name)
+        refuse_unique(table, "POST /append")
         incoming = _decode(body, is_arrow, table)
         rules = self.rules_of(table, Binder(catalog, settings, {}), settings)
         batch = rules.prepare(incoming)
         return self.lake.submit(
             Flush(
-                appends=(Append(table.id, batch),),
+                appends=(Append(table.id, batch, table),),
                 producer=None if once is None else once.producer,
                 seq=0 if once is None else once.seq,
                 prev=None if once is None else once.prev,
@@ -219,7 +222,7 @@ class Database:
         def make(state: State) -> list[Change]:
             found = state.find(last, schema)
             if found is None:
-                return [CreateTable(new_table(state, schema, last, columns_of_types(columns), ()))]
+                return [CreateTable(new_table(state, schema, last, columns_of_types(columns)))]
             return _added(find_table(state, name, self.name), columns)
 
         self.define(make)
@@ -231,13 +234,20 @@ class Database:
             raise NotLeading("this process does not lead the lake")
         return self.lake.tier()
 
+    def unique_check(self, table: Table, set_columns: Sequence[str] | None = None) -> UniqueCheck | None:
+        """What checks new rows of a table under its UNIQUE constraints, None where it has none of them.
+
+        set_columns  all that an UPDATE changes
+        """
+        return UniqueCheck.of(table, self._pieces, set_columns)
+
     def check_same(self, state: State, table: Table) -> None:
         """Refuses rows that were prepared for a table which is not what it was.
 
         40001  its columns or rules were changed meanwhile      42P01  it was dropped
         """
         found = state.table_by_id(table.id)
-        if found.columns != table.columns or found.constraints != table.constraints:
+        if not is_same(found, table):
             raise SerializationFailure(f'table "{table.name}" was changed while rows were written to it')
 
     # --- transactions ------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from lake.sql.bind.aggregate import NULL_ORDER_SETTING
 from lake.sql.catalog import Settings
 from lake.sql.optimizer import optimize
 from lake.sql.plan import Plan
+from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Acknowledged, Flush
 
 if TYPE_CHECKING:
@@ -68,6 +69,11 @@ class Run:
     def in_transaction(self) -> bool:
         """Whether what the statement writes waits for COMMIT."""
         return self.session.transaction is not None
+
+    @property
+    def own_state(self) -> State | None:
+        """What the statement sees of its open transaction; None outside one, where the newest state counts."""
+        return self.catalog.state if self.in_transaction else None
 
     def commit(self, flush: Flush) -> Acknowledged:
         """Commits what the statement writes, or keeps it for the transaction's COMMIT."""

@@ -29,6 +29,7 @@ from lake.errors import (
     LakeError,
     NodeStopping,
     NotLeading,
+    SerializationFailure,
     StatementTooComplex,
     TooManyRequests,
 )
@@ -44,6 +45,7 @@ STATEMENTS_MAX: Final = 64  # running at once; each has a thread of its own that
 WAITING_MAX: Final = 1_024  # statements in line behind those; one more is refused with 53300
 SESSIONS_MAX: Final = 10_000
 EXPIRE_SECS: Final = 5.0  # between two looks for sessions and transactions that are idle too long
+APPEND_TRIES: Final = 5  # of rows whose table is altered while they are on their way
 AFTER_SECS_MAX: Final = 30.0  # how long a request waits for the commit it asks for
 GONE: Final = "canceling statement because its caller went away"
 
@@ -234,7 +236,13 @@ class Node:
         """
         principal.require(Role.WRITE)
         once = None if producer is None or seq is None else Once(producer, seq, prev)
-        return await self.follow(lambda: self.database.append(_name(table), body, is_arrow=is_arrow, once=once))
+        for attempt in range(APPEND_TRIES):
+            try:
+                return await self.follow(lambda: self.database.append(_name(table), body, is_arrow=is_arrow, once=once))
+            except SerializationFailure:  # the table was altered between the look at its rules and the commit
+                if attempt == APPEND_TRIES - 1:
+                    raise
+        raise AssertionError("unreachable")
 
     async def insert(self, principal: Principal, table: str, query: str, job: str | None) -> dict[str, Any]:
         """Writes a query's rows to a table, made if absent; ``{rows}``, or ``{duplicate: true}`` for a known job."""

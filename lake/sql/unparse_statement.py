@@ -138,22 +138,20 @@ def _column(column: ast.ColumnDefinition) -> str:
         text = unparse(column.default)
         # Parentheses keep a loose operator, such as IS or AND, from the constraint after it.
         parts.append(f"DEFAULT {text}" if isinstance(column.default, (ast.Literal, ast.Call)) else f"DEFAULT ({text})")
-    if column.primary_key:
-        parts.append("PRIMARY KEY NOT ENFORCED" if column.not_enforced else "PRIMARY KEY")
     if column.merge is not None:
         parts.append(f"MERGE {quote_name(column.merge)}")
-    if column.unique:
-        parts.append("UNIQUE")
-    for name, condition, _ in column.checks:
-        parts.append(f"{_named(name)}CHECK ({unparse(condition)})")
-    return " ".join(parts)
+    return " ".join([*parts, *map(_constraint, column.rules)])
 
 
 def _constraint(constraint: ast.TableConstraint) -> str:
-    if constraint.condition is not None:
-        return f"{_named(constraint.name)}CHECK ({unparse(constraint.condition)})"
     rest = " NOT ENFORCED" if constraint.not_enforced else ""
-    return f"{_named(constraint.name)}{constraint.kind.upper()}{_columns(constraint.columns)}{rest}"
+    if constraint.condition is not None:
+        return f"{_named(constraint.name)}CHECK ({unparse(constraint.condition)}){rest}"
+    words = "" if constraint.kind == "foreign key" and not constraint.columns else constraint.kind.upper()
+    words += _columns(constraint.columns)
+    if constraint.target is not None:
+        words += f" REFERENCES {name_text(constraint.target)}{_columns(constraint.target_columns)}"
+    return f"{_named(constraint.name)}{words.strip()}{rest}"
 
 
 def _layout(clause: ast.LayoutClause) -> str:

@@ -231,7 +231,7 @@ def test_ddl_keeps_the_users_words() -> None:
     (table,) = parse("CREATE TABLE t (a INT DEFAULT 1  + 2 NOT NULL CHECK (a  > 0), CONSTRAINT k CHECK (a<9))")
     assert isinstance(table, ast.CreateTable)
     (column,) = table.columns
-    assert (column.default_text, column.not_null, column.checks[0][2]) == ("1  + 2", True, "a  > 0")
+    assert (column.default_text, column.not_null, column.rules[0].condition_text) == ("1  + 2", True, "a  > 0")
     assert (table.constraints[0].name, table.constraints[0].condition_text) == ("k", "a<9")
     (view,) = parse("CREATE VIEW v AS SELECT  1 -- one\n;")
     assert isinstance(view, ast.CreateView) and view.query_text == "SELECT  1"

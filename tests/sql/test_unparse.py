@@ -40,7 +40,7 @@ def without_words(statement: ast.Statement) -> ast.Statement:
             return replace(statement, query_text="")
         case ast.CreateTable():
             columns = tuple(
-                replace(column, default_text=None, checks=tuple((name, expr, "") for name, expr, _ in column.checks))
+                replace(column, default_text=None, rules=tuple(replace(rule, condition_text=None) for rule in column.rules))
                 for column in statement.columns
             )
             constraints = tuple(replace(constraint, condition_text=None) for constraint in statement.constraints)

@@ -51,7 +51,7 @@ def _insert_into(stmt: ast.Insert, table: Table, run: Run, once: Once | None) ->
     batches = prepared(answer.source, names, answer.types, run.database.rules(table, run))
     if stmt.returning:
         return _returning(stmt, table, run, once, list(batches))
-    written = write_rows(run.database, table, batches, once, commit=run.commit)
+    written = write_rows(run.database, table, batches, once, commit=run.commit, state=run.own_state)
     return _done(None if written.acknowledged.duplicate else written.rows)
 
 
@@ -62,7 +62,7 @@ def _returning(stmt: ast.Insert, table: Table, run: Run, once: Once | None, batc
     found = run.binder().returning(stmt.returning, stmt.table, None, source)
     result = run.answer(found, run.optimize(found.plan), "INSERT 0")
     answered = list(result.source)
-    written = write_rows(run.database, table, batches, once, commit=run.commit)
+    written = write_rows(run.database, table, batches, once, commit=run.commit, state=run.own_state)
     if written.acknowledged.duplicate:
         return _done(None)
     return replace(result, count=written.rows, source=answered)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from lake.db import definitions
 from lake.db.names import find_table, qualified
 from lake.db.result import Result
 from lake.db.session import Run
@@ -12,9 +13,7 @@ from lake.db.statements import statement
 from lake.errors import FeatureNotSupported, InvalidParameter, UndefinedObject
 from lake.roles import Role
 from lake.sql import ast, bound, parser
-from lake.sql.quoting import quote_name, quote_text
 from lake.sql.unparse import unparse
-from lake.storage.catalog.model import Table
 from lake.types import TEXT
 
 LISTED = {
@@ -45,56 +44,16 @@ def show_objects(stmt: ast.ShowObjects, run: Run) -> Result:
 
 @statement(ast.ShowCreate, tag="SHOW", role=Role.READ, audit="read")
 def show_create(stmt: ast.ShowCreate, run: Run) -> Result:
-    """The statement that makes a table or view again."""
+    """The statements that make an object again, its comments too. Spec: SQL, Queries; reference: every kind of object."""
+    schema, name = qualified(stmt.name.parts, run.database.name)
+    state = run.catalog.state
     if stmt.kind == "view":
-        schema, name = qualified(stmt.name.parts, run.database.name)
-        view = run.catalog.state.view(name, schema)
-        columns = f" ({', '.join(map(quote_name, view.columns))})" if view.columns else ""
-        text = f"CREATE VIEW {_shown(view.schema, view.name)}{columns} AS {view.query}"
+        text = definitions.view_definition(state.view(name, schema))
     elif stmt.kind == "table":
-        text = definition_of(find_table(run.catalog.state, stmt.name, run.database.name))
+        text = definitions.table_definition(find_table(state, stmt.name, run.database.name))
     else:
         raise FeatureNotSupported(f"SHOW CREATE {stmt.kind.upper()} is not supported yet")
     return Result.table("SHOW", [("definition", TEXT)], [(text,)])
-
-
-def definition_of(table: Table) -> str:
-    """CREATE TABLE for a table as it stands."""
-    lines = []
-    for column in table.columns:
-        default = f" DEFAULT {column.default}" if column.default else ""
-        merge = f" MERGE {column.merge}" if column.merge else ""
-        not_null = " NOT NULL" if column.not_null and column.id not in table.design.key else ""
-        lines.append(f"{quote_name(column.name)} {column.type.sql}{not_null}{default}{merge}")
-    for item in table.constraints:
-        listed = item.text if item.kind == "check" else ", ".join(map(quote_name, item.columns))
-        rule = f"{item.kind.upper()} ({listed})"
-        lines.append(f"CONSTRAINT {quote_name(item.name)} {rule}{'' if item.enforced else ' NOT ENFORCED'}")
-    return f"CREATE TABLE {_shown(table.schema, table.name)} (\n  " + ",\n  ".join(lines) + "\n)" + _layout_of(table)
-
-
-def _layout_of(table: Table) -> str:
-    """The clauses and options of a table."""
-    design = table.design
-    names = {column.id: quote_name(column.name) for column in table.columns}
-    clauses = []
-    if design.partition:
-        name = names[design.partition]
-        clauses.append(f"PARTITION BY {design.unit}({name})" if design.unit else f"PARTITION BY {name}")
-    if design.cluster:
-        clauses.append(f"CLUSTER BY ({', '.join(names[id] for id in design.cluster)})")
-    if design.sequence:
-        clauses.append(f"SEQUENCE BY {names[design.sequence]}")
-    if design.ttl:
-        clauses.append(f"TTL {names[design.ttl]} + INTERVAL '{design.ttl_secs} seconds'")
-    if table.options:
-        options = ", ".join(f"{name} = {quote_text(value)}" for name, value in sorted(table.options.items()))
-        clauses.append(f"WITH ({options})")
-    return "".join(f"\n{clause}" for clause in clauses)
-
-
-def _shown(schema: str, name: str) -> str:
-    return quote_name(name) if schema == "public" else f"{quote_name(schema)}.{quote_name(name)}"
 
 
 @statement(ast.ShowSetting, tag="SHOW", role=Role.READ, audit="misc")

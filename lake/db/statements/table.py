@@ -11,6 +11,7 @@ from lake.db.result import Result
 from lake.db.session import Run
 from lake.db.statements import statement
 from lake.db.statements.table_design import designed, key_of, merging
+from lake.db.statements.table_rules import with_rules
 from lake.db.write.checks import check_definition
 from lake.db.write.once import Once, once_of_job
 from lake.db.write.path import prepared, write_rows
@@ -37,7 +38,7 @@ from lake.storage.catalog.changes import (
     DropView,
     Truncate,
 )
-from lake.storage.catalog.model import Column, Constraint, Schema, Table, View
+from lake.storage.catalog.model import Column, Schema, Table, View
 from lake.storage.catalog.state import State, display_name
 from lake.storage.commits.sequencer import Append, Flush
 from lake.types import NULL, TEXT, Type
@@ -63,10 +64,10 @@ def create_table(stmt: ast.CreateTable, run: Run) -> Result:
             return []
         if stmt.like is not None:
             source = find_table(state, stmt.like, database.name)
-            table = new_table(state, schema, name, source.columns, source.constraints)
-            table = msgspec.structs.replace(table, kind=source.kind, design=source.design, options=source.options)
+            table = like(new_table(state, schema, name, source.columns), source)
         else:
-            table = _designed(new_table(state, schema, name, _columns_of(stmt), _constraints_of(stmt)), stmt)
+            table = with_rules(new_table(state, schema, name, _columns_of(stmt)), stmt, state, database.name)
+            table = _designed(table, stmt)
         check_definition(table, run.binder(), run.context())
         return [*making, CreateTable(table)]
 
@@ -106,10 +107,9 @@ def create_as(
     columns = _columns_of(stmt) if stmt is not None and stmt.columns else columns_of_query(found)
     if len(columns) != len(found.columns):
         raise DatatypeMismatch(f"the query has {len(found.columns)} columns, the table {len(columns)}")
-    constraints = _constraints_of(stmt) if stmt is not None else ()
-    table = new_table(run.catalog.state, schema, last, columns, constraints)
+    table = new_table(run.catalog.state, schema, last, columns)
     if stmt is not None:
-        table = _designed(table, stmt)
+        table = _designed(with_rules(table, stmt, run.catalog.state, run.database.name), stmt)
     check_definition(table, run.binder(), run.context())
 
     def define(state: State) -> list[Change]:
@@ -126,9 +126,7 @@ def create_as(
     return None if written.acknowledged.duplicate else written.rows
 
 
-def new_table(
-    state: State, schema: str, name: str, columns: Sequence[Column], constraints: tuple[Constraint, ...]
-) -> Table:
+def new_table(state: State, schema: str, name: str, columns: Sequence[Column]) -> Table:
     """A table that is not in ``state`` yet, under the next id and a folder of its own."""
     if schema not in state.schemas:
         raise UndefinedSchema(f'schema "{schema}" does not exist')
@@ -138,8 +136,25 @@ def new_table(
         name=name,
         columns=tuple(columns),
         folder=state.free_folder(name),
-        constraints=constraints,
         next_column=len(columns) + 1,
+    )
+
+
+def like(table: Table, source: Table) -> Table:
+    """The table with what another has beside its columns; what is named after that one takes the new name."""
+    rules = tuple(
+        msgspec.structs.replace(rule, name=table.name + rule.name.removeprefix(source.name))
+        if rule.name.startswith(f"{source.name}_")
+        else rule
+        for rule in source.constraints
+    )
+    return msgspec.structs.replace(
+        table,
+        constraints=rules,
+        kind=source.kind,
+        design=source.design,
+        options=source.options,
+        next_column=source.next_column,
     )
 
 
@@ -174,41 +189,9 @@ def _columns_of(stmt: ast.CreateTable) -> tuple[Column, ...]:
     )
 
 
-def _constraints_of(stmt: ast.CreateTable) -> tuple[Constraint, ...]:
-    """Keys and CHECKs; unnamed ones are ``{table}_{column}_check`` and the like, numbered where that is taken."""
-    made: list[Constraint] = []
-    table = stmt.name.last
-    written: list[tuple[str | None, str, Constraint]] = []
-    for column in stmt.columns:
-        if column.primary_key:
-            rule = Constraint("primary key", "", (column.name,), enforced=not column.not_enforced)
-            written.append((None, f"{table}_pkey", rule))
-        for name, _, text in column.checks:
-            written.append((name, f"{table}_{column.name}_check", Constraint("check", "", text=text)))
-    for item in stmt.constraints:
-        rule = Constraint(item.kind, "", item.columns, item.condition_text or "", not item.not_enforced)
-        written.append((item.name, f"{table}_{'pkey' if item.kind == 'primary key' else 'check'}", rule))
-    for name, default, rule in written:
-        taken = {constraint.name for constraint in made}
-        chosen = name or default
-        number = 0
-        while chosen in taken:
-            if name is not None:
-                raise DuplicateObject(f'constraint "{name}" for relation "{table}" already exists')
-            number += 1
-            chosen = f"{default}{number}"
-        made.append(msgspec.structs.replace(rule, name=chosen))
-    return tuple(made)
-
-
 def _refuse_later(stmt: ast.CreateTable) -> None:
     if stmt.temporary:
         raise FeatureNotSupported("temporary tables are not supported yet")
-    if any(column.unique for column in stmt.columns):
-        raise FeatureNotSupported("UNIQUE is not supported yet")
-    for constraint in stmt.constraints:
-        if constraint.kind not in ("check", "primary key"):
-            raise FeatureNotSupported(f"{constraint.kind.upper()} is not supported yet")
 
 
 def make_room(state: State, schema: str, name: str, if_taken: ast.IfTaken, kind: str) -> list[Change] | None:

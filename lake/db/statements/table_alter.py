@@ -7,7 +7,7 @@ rows must hold (NOT NULL, CHECK) is checked on the rows that are there before th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -16,24 +16,30 @@ from lake.db.result import Result
 from lake.db.session import Run
 from lake.db.statements import statement
 from lake.db.statements.table_design import merging, uses_of, with_layout, with_options
-from lake.db.write.checks import check_definition
+from lake.db.statements.table_rules import (
+    referring_tables,
+    refuse_added_key,
+    renamed_column,
+    with_rule,
+    without_column,
+)
+from lake.db.write.checks import about, check_definition
 from lake.errors import (
     CheckViolation,
     DependentObjects,
     DuplicateColumn,
-    DuplicateObject,
     FeatureNotSupported,
     InvalidTableDefinition,
     NotNullViolation,
     SerializationFailure,
     UndefinedColumn,
     UndefinedObject,
+    UniqueViolation,
 )
 from lake.roles import Role
 from lake.sql import ast, parser
 from lake.sql.bind import bind_type
 from lake.sql.quoting import quote_name
-from lake.sql.unparse import unparse
 from lake.storage.catalog.changes import AlterTable, Change
 from lake.storage.catalog.model import Column, Constraint, Table
 from lake.storage.catalog.state import State
@@ -48,7 +54,7 @@ def alter_table(stmt: ast.AlterTable, run: Run) -> Result:
 
     42P01  no such table           42703, 42701  no such column, or one that is there already
     0A000  what would take new files: a type that is not wider, ADD COLUMN with NOT NULL or DEFAULT
-    23502, 23514  rows that are there do not hold what is demanded
+    23502, 23505, 23514  rows that are there do not hold what is demanded
     """
     database = run.database
     schema, name = qualified(stmt.table.parts, database.name)
@@ -105,7 +111,11 @@ def _definition(before: Table, after: Table) -> Callable[[State], list[Change]]:
         is_same = (now.name, now.columns, now.constraints) == (before.name, before.columns, before.constraints)
         if not is_same or (now.design, now.options) != (before.design, before.options):
             raise SerializationFailure(f'table "{now.name}" was altered by another statement')
-        return [] if after == before else [_change(after)]
+        if after == before:
+            return []
+        followed = referring_tables(state, before, after)
+        own = next((table for table in followed if table.id == after.id), after)
+        return [_change(own), *(_change(table) for table in followed if table.id != after.id)]
 
     return make
 
@@ -153,9 +163,6 @@ def _add_column(table: Table, action: ast.AlterAction, run: Run, notices: list[s
             f"ADD COLUMN .. {words} is not supported: no file is rewritten",
             hint="add the column, then UPDATE it and ALTER COLUMN",
         )
-    if definition.primary_key or definition.unique:
-        words = "PRIMARY KEY" if definition.primary_key else "UNIQUE"
-        raise FeatureNotSupported(f"ADD COLUMN .. {words} is not supported: no file is rewritten")
     if (definition.merge is not None) != (table.kind == "merge"):
         words = "needs a MERGE function" if table.kind == "merge" else "takes no MERGE function"
         raise InvalidTableDefinition(f'column "{definition.name}" of relation "{table.name}" {words}')
@@ -168,14 +175,13 @@ def _add_column(table: Table, action: ast.AlterAction, run: Run, notices: list[s
     made = msgspec.structs.replace(Column.of(id, definition.name, type), stored=stored)
     if definition.merge is not None:
         made = merging(made, definition.merge)
-    constraints = list(table.constraints)
-    for name, _, text in definition.checks:
-        constraints.append(_check(table, constraints, name, text, f"{table.name}_{definition.name}_check"))
+    after = msgspec.structs.replace(table, columns=(*table.columns, made), next_column=id + 1)
+    for rule in definition.rules:
+        refuse_added_key(rule)
+        after = with_rule(after, rule, run.catalog.state, run.database.name, column=definition.name)
         rows = f"(SELECT *, CAST(NULL AS {type.sql}) AS {quote_name(definition.name)} FROM {_named(table)})"
-        _demand_check(table, constraints[-1], rows, run)
-    return msgspec.structs.replace(
-        table, columns=(*table.columns, made), constraints=tuple(constraints), next_column=id + 1
-    )
+        _demand_check(table, after.constraints[-1], rows, run)
+    return after
 
 
 def _drop_column(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
@@ -187,39 +193,15 @@ def _drop_column(table: Table, action: ast.AlterAction, run: Run, notices: list[
     if use is not None:
         raise DependentObjects(f'cannot drop column "{gone.name}" of relation "{table.name}": its {use} needs it')
     columns = tuple(column for column in table.columns if column.id != gone.id)
-    constraints = tuple(
-        item for item in table.constraints if gone.name not in (*item.columns, *_columns_in(item.text))
-    )
-    return msgspec.structs.replace(table, columns=columns, constraints=constraints)
+    return msgspec.structs.replace(table, columns=columns, constraints=without_column(table, gone.name))
 
 
 def _rename_column(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
     renamed = msgspec.structs.replace(_column(table, action.name), name=action.to)
     if table.column(action.to) is not None:
         raise DuplicateColumn(f'column "{action.to}" of relation "{table.name}" already exists')
-
-    def rename(node: ast.Node) -> ast.Node:
-        if isinstance(node, ast.Column) and node.name.last == action.name:
-            return ast.Column(ast.Name((*node.name.parts[:-1], action.to)))
-        return node
-
-    def renamed_rule(item: Constraint) -> Constraint:
-        columns = tuple(action.to if name == action.name else name for name in item.columns)
-        if action.name not in _columns_in(item.text):
-            return msgspec.structs.replace(item, columns=columns)
-        text = unparse(ast.rewrite(parser.parse_expression(item.text), rename))
-        return msgspec.structs.replace(item, columns=columns, text=text)
-
-    return msgspec.structs.replace(
-        _with_column(table, renamed), constraints=tuple(map(renamed_rule, table.constraints))
-    )
-
-
-def _columns_in(text: str) -> set[str]:
-    """Names of columns in a condition's text."""
-    if not text:
-        return set()
-    return {node.name.last for node in ast.walk(parser.parse_expression(text)) if isinstance(node, ast.Column)}
+    constraints = renamed_column(table.constraints, action.name, action.to)
+    return msgspec.structs.replace(_with_column(table, renamed), constraints=constraints)
 
 
 def _rename_table(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
@@ -259,8 +241,11 @@ def _set_not_null(table: Table, action: ast.AlterAction, run: Run, notices: list
         raise InvalidTableDefinition(f'column "{column.name}" is in a primary key')
     if action.kind == "drop not null":
         return _with_column(table, msgspec.structs.replace(column, not_null=False))
-    if _any(f"SELECT 1 FROM {_named(table)} WHERE {quote_name(column.name)} IS NULL LIMIT 1", run):
-        raise NotNullViolation(f'column "{column.name}" of relation "{table.name}" contains null values')
+    if _rows(f"SELECT 1 FROM {_named(table)} WHERE {quote_name(column.name)} IS NULL LIMIT 1", run):
+        raise NotNullViolation(
+            f'column "{column.name}" of relation "{table.name}" contains null values',
+            about=about(table, column=column.name),
+        )
     return _with_column(table, msgspec.structs.replace(column, not_null=True))
 
 
@@ -268,63 +253,48 @@ def _set_not_null(table: Table, action: ast.AlterAction, run: Run, notices: list
 
 
 def _add_constraint(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
-    constraint = action.constraint
-    assert constraint is not None, "ADD CONSTRAINT has a constraint"
-    if constraint.kind == "primary key":
-        return _add_key_fact(table, constraint)
-    if constraint.kind != "check":
-        raise FeatureNotSupported(f"{constraint.kind.upper()} is not supported yet")
-    text = constraint.condition_text or ""
-    made = _check(table, table.constraints, constraint.name, text, f"{table.name}_check")
-    after = msgspec.structs.replace(table, constraints=(*table.constraints, made))
+    rule = action.constraint
+    assert rule is not None, "ADD CONSTRAINT has a constraint"
+    refuse_added_key(rule)
+    if rule.kind == "primary key" and any(item.kind == rule.kind for item in table.constraints):
+        raise InvalidTableDefinition(f'multiple primary keys for table "{table.name}" are not allowed')
+    after = with_rule(table, rule, run.catalog.state, run.database.name)
     check_definition(after, run.binder(), run.context())
+    made = after.constraints[-1]
     _demand_check(table, made, _named(table), run)
+    if made.kind == "unique" and made.enforced:
+        _demand_unique(table, made, run)
     return after
 
 
-def _add_key_fact(table: Table, constraint: ast.TableConstraint) -> Table:
-    """PRIMARY KEY .. NOT ENFORCED of a table that is there."""
-    if not constraint.not_enforced:
-        raise FeatureNotSupported(
-            f'ADD PRIMARY KEY to table "{table.name}" is not supported: no file is rewritten',
-            hint="make a table with the key and INSERT .. SELECT, or say NOT ENFORCED",
+def _demand_unique(table: Table, rule: Constraint, run: Run) -> None:
+    """Refuses UNIQUE of columns in which a key is there twice. Spec: SQL, Constraints and defaults 3."""
+    columns = ", ".join(map(quote_name, rule.columns))
+    there = " AND ".join(f"{quote_name(name)} IS NOT NULL" for name in rule.columns)
+    found = _rows(
+        f"SELECT {columns} FROM {_named(table)} WHERE {there} GROUP BY {columns} HAVING count(*) > 1 LIMIT 1", run
+    )
+    if found:
+        raise UniqueViolation(
+            f'could not create unique constraint "{rule.name}"',
+            detail=f"Key ({', '.join(rule.columns)})=({', '.join(map(str, found[0]))}) is duplicated.",
+            about=about(table, constraint=rule.name),
         )
-    if any(item.kind == "primary key" for item in table.constraints):
-        raise InvalidTableDefinition(f'multiple primary keys for table "{table.name}" are not allowed')
-    for name in constraint.columns:
-        _column(table, name)
-    name = constraint.name or f"{table.name}_pkey"
-    if any(item.name == name for item in table.constraints):
-        raise DuplicateObject(f'constraint "{name}" for relation "{table.name}" already exists')
-    made = Constraint("primary key", name, constraint.columns, enforced=False)
-    return msgspec.structs.replace(table, constraints=(*table.constraints, made))
 
 
-def _check(
-    table: Table, taken: list[Constraint] | tuple[Constraint, ...], name: str | None, text: str, default: str
-) -> Constraint:
-    """A CHECK under its name, or a free one.
-
-    42P07  the name is taken
-    """
-    names = {item.name for item in taken}
-    if name is not None and name in names:
-        raise DuplicateObject(f'constraint "{name}" for relation "{table.name}" already exists')
-    chosen, number = name or default, 0
-    while chosen in names:
-        number += 1
-        chosen = f"{default}{number}"
-    return Constraint("check", chosen, text=text)
-
-
-def _demand_check(table: Table, constraint: Constraint, rows: str, run: Run) -> None:
-    if _any(f"SELECT 1 FROM {rows} AS {quote_name(table.name)} WHERE NOT ({constraint.text}) LIMIT 1", run):
-        raise CheckViolation(f'check constraint "{constraint.name}" of relation "{table.name}" is violated by some row')
+def _demand_check(table: Table, rule: Constraint, rows: str, run: Run) -> None:
+    if rule.kind != "check" or not rule.enforced:
+        return
+    if _rows(f"SELECT 1 FROM {rows} AS {quote_name(table.name)} WHERE NOT ({rule.text}) LIMIT 1", run):
+        raise CheckViolation(
+            f'check constraint "{rule.name}" of relation "{table.name}" is violated by some row',
+            about=about(table, constraint=rule.name),
+        )
 
 
 def _drop_constraint(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
     kept = tuple(item for item in table.constraints if item.name != action.name)
-    if table.key and any(item.kind == "primary key" and item not in kept for item in table.constraints):
+    if table.key and any(item.kind == "primary key" and item.enforced and item not in kept for item in table.constraints):
         raise FeatureNotSupported(f'the key "{action.name}" of table "{table.name}" cannot be dropped: no file is rewritten')
     if len(kept) == len(table.constraints):
         if not action.quiet:
@@ -349,11 +319,11 @@ def _named(table: Table) -> str:
     return f"{quote_name(table.schema)}.{quote_name(table.name)}"
 
 
-def _any(text: str, run: Run) -> bool:
-    """Whether a query answers a row."""
+def _rows(text: str, run: Run) -> list[tuple[Any, ...]]:
+    """The rows that a query answers."""
     stmt = parser.parse(text)[0]
     assert isinstance(stmt, ast.QueryStatement), "the text is a query"
-    return bool(run.answer(*run.plan(stmt.query)).rows())
+    return run.answer(*run.plan(stmt.query)).rows()
 
 
 Action = Callable[[Table, ast.AlterAction, Run, list[str]], Table]

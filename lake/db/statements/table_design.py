@@ -95,12 +95,13 @@ def key_of(stmt: ast.CreateTable) -> tuple[str, ...]:
 
     42P16  two of them
     """
-    own = [column.name for column in stmt.columns if column.primary_key and not column.not_enforced]
-    keys: list[tuple[str, ...]] = [(name,) for name in own]
-    keys += [item.columns for item in stmt.constraints if item.kind == "primary key" and not item.not_enforced]
+    rules: list[tuple[tuple[str, ...], ast.TableConstraint]]
+    rules = [((column.name,), rule) for column in stmt.columns for rule in column.rules]
+    rules += [(rule.columns, rule) for rule in stmt.constraints]
+    keys = [(columns, rule) for columns, rule in rules if rule.kind == "primary key"]
     if len(keys) > 1:
         raise InvalidTableDefinition(f'multiple primary keys for table "{stmt.name.last}" are not allowed')
-    return keys[0] if keys else ()
+    return keys[0][0] if keys and not keys[0][1].not_enforced else ()
 
 
 def uses_of(table: Table, id: int) -> str | None:

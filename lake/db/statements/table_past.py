@@ -8,7 +8,7 @@ from lake.db.names import find_table, qualified
 from lake.db.result import Result
 from lake.db.session import Run
 from lake.db.statements import statement
-from lake.db.statements.table import make_room, new_table
+from lake.db.statements.table import like, make_room, new_table
 from lake.db.write.restore import restore_table
 from lake.errors import DuplicateObject, UndefinedTable
 from lake.roles import Role
@@ -69,14 +69,8 @@ def clone_table(stmt: ast.CreateClone, run: Run) -> Result:
         if making is None:
             return []
         options = {key: value for key, value in copied.options.items() if key not in CLONE_LEAVES}
-        made = msgspec.structs.replace(
-            new_table(state, schema, name, copied.columns, copied.constraints),
-            kind=copied.kind,
-            options=options,
-            design=copied.design,
-            comment=copied.comment,
-            next_column=copied.next_column,
-        )
+        made = like(new_table(state, schema, name, copied.columns), copied)
+        made = msgspec.structs.replace(made, options=options, comment=copied.comment)
         return [*making, CloneTable(made, copied.id)]
 
     result = Result.done("CREATE TABLE", {"table": stmt.name.last, "publish": None})

@@ -23,6 +23,7 @@ import pyarrow as pa
 from lake.db.names import find_table
 from lake.db.write.incoming import Incoming
 from lake.db.write.once import Once
+from lake.db.write.unique import UniqueCheck
 from lake.errors import CardinalityViolation, SerializationFailure
 from lake.rows import Part, Predicate
 from lake.sql import ast, parser
@@ -154,10 +155,19 @@ def _attempt(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Change
     if not found.changed.rows and once is None:
         return found.changed, returning
     places = np.concatenate(found.places) if found.places else np.empty(0, np.int64)
-    changes: tuple[Change, ...] = (source.deletes_at(places),) if len(places) else ()
+    gone = source.deletes_at(places) if len(places) else None
+    changes: tuple[Change, ...] = () if gone is None else (gone,)
+    check = _unique_check(run, stmt, table, found)
+    if check is not None:
+        check.look(source, gone)
 
     def prepare(state: State) -> list[Change | Append]:
         run.database.check_same(state, table)
+        if check is not None:
+            now = run.database.lake.snapshot(state).table_by_id(table.id)
+            if gone is not None and gone.layout != now.table.layout:
+                raise SerializationFailure(f'rows of table "{table.name}" moved to other files meanwhile')
+            check.check(now, gone)
         return []
 
     flush = Flush(
@@ -171,6 +181,18 @@ def _attempt(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Change
     acknowledged = run.commit(flush)
     found.changed.duplicate = acknowledged.duplicate
     return found.changed, returning
+
+
+def _unique_check(run: Run, stmt: ChangeStatement, table: Table, found: Found) -> UniqueCheck | None:
+    """The check of the new versions; an UPDATE that leaves a key alone cannot break its constraint."""
+    if not found.appends:
+        return None
+    columns = [item.column for item in stmt.assignments] if isinstance(stmt, ast.Update) else None
+    check = run.database.unique_check(table, columns)
+    if check is not None:
+        for batch in found.appends:
+            check.add(batch)
+    return check
 
 
 def _gather(

@@ -53,7 +53,7 @@ class Rules:
         self._checks = tuple(
             _Check(item.name, Program((_condition(item.text, table.name, self._inputs, binder),), context))
             for item in table.constraints
-            if item.kind == "check"
+            if item.kind == "check" and item.enforced
         )
 
     def prepare(self, incoming: Incoming) -> pa.RecordBatch:

@@ -11,6 +11,7 @@ from lake.db.names import find_table
 from lake.db.write.checks import Rules, about
 from lake.db.write.incoming import Incoming
 from lake.db.write.path import write_rows
+from lake.db.write.unique import refuse_unique
 from lake.errors import DuplicateColumn, LakeError, UndefinedColumn
 from lake.exec.cast import cast
 from lake.exec.kernels import views
@@ -31,6 +32,7 @@ def copy_columns(session: Session, name: tuple[str, ...], columns: Sequence[str]
     session.principal.require(Role.WRITE)
     catalog = session.database.catalog(session.statement_settings())
     table = find_table(catalog.state, name, session.database.name)
+    refuse_unique(table, "COPY FROM STDIN")
     for column in columns:
         if table.column(column) is None:
             raise UndefinedColumn(f'column "{column}" of relation "{table.name}" does not exist')

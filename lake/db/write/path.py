@@ -18,10 +18,13 @@ import pyarrow as pa
 from lake.db.write.checks import Rules
 from lake.db.write.incoming import Incoming
 from lake.db.write.once import Once
+from lake.db.write.unique import UniqueCheck
+from lake.errors import UniqueViolation
 from lake.storage.catalog.changes import AddFiles, Change
 from lake.storage.catalog.model import Table
 from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Acknowledged, Append, Flush
+from lake.storage.tables.snapshot import TableSnapshot
 from lake.types import Type
 
 if TYPE_CHECKING:
@@ -49,23 +52,29 @@ def write_rows(
     once: Once | None,
     define: Definition | None = None,
     commit: Commit | None = None,
+    state: State | None = None,
 ) -> Written:
     """Commits prepared batches to ``table``, whole or not at all.
 
     commit  takes the flush; by default the database does
     define  changes that come before the rows in the same commit: CREATE TABLE AS makes its table so
-    40001   the table was changed meanwhile
+    state   what the statement sees, where that is not the newest state
+    40001   the table was changed meanwhile      23505  a key that a UNIQUE constraint does not take
     """
-    source = iter(batches)
+    check = database.unique_check(table)
+    source = iter(batches if check is None else check.watch(batches))
     few, ended = _first(source)
     if ended:
         rows = sum(batch.num_rows for batch in few)
-        return Written(rows, (commit or database.commit)(_flush(database, table, few, None, once, define)))
+        looked = None if check is None else _looked(database, table, check, once, define, state)
+        return Written(rows, (commit or database.commit)(_flush(database, table, few, None, once, define, looked)))
     # The files are written before the commit that names them; until then nobody sees them, and a crash leaves orphans.
     files = database.lake.write_files(table, chain(few, source))
     added = AddFiles(table.id, files.files, files.sketches)
     try:
-        return Written(files.rows, (commit or database.commit)(_flush(database, table, [], added, once, define)))
+        looked = None if check is None else _looked(database, table, check, once, define, state)
+        flush = _flush(database, table, [], added, once, define, looked)
+        return Written(files.rows, (commit or database.commit)(flush))
     except BaseException:
         for file in files.files:
             database.lake.store.delete(file.path)
@@ -100,6 +109,24 @@ def _first(source: Iterator[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], bool
     return few, True
 
 
+def _looked(
+    database: Database,
+    table: Table,
+    check: UniqueCheck,
+    once: Once | None,
+    define: Definition | None,
+    state: State | None,
+) -> UniqueCheck:
+    """The check, once what the statement sees was looked at."""
+    source = TableSnapshot(database.lake.snapshot(state), table)
+    try:
+        check.look(source, None, is_empty=define is not None)
+    except UniqueViolation:
+        if once is None or not once.is_known(database.lake.state):
+            raise  # a send that was applied meets its own rows, and is answered as a duplicate
+    return check
+
+
 def _flush(
     database: Database,
     table: Table,
@@ -107,6 +134,7 @@ def _flush(
     added: AddFiles | None,
     once: Once | None,
     define: Definition | None,
+    check: UniqueCheck | None,
 ) -> Flush:
     """One flush. It looks its table up again in the order of commits: a table dropped or remade meanwhile is refused."""
 
@@ -115,6 +143,8 @@ def _flush(
         id = table.id
         if define is None:
             database.check_same(state, table)
+            if check is not None:
+                check.check(database.lake.snapshot(state).table_by_id(table.id), None)
         else:
             id = state.next_id
         if added is not None:

@@ -88,6 +88,11 @@ def _attempt(run: Run, stmt: ast.Restore) -> Changed:
 
     crash_point("restore-prepared")
     changes: tuple[Change, ...] = (now.deletes_at(gone),) if len(gone) else ()
+    check = run.database.unique_check(table)
+    if check is not None:
+        for batch in appends:
+            check.add(batch)
+        check.look(now, now.deletes_at(gone) if len(gone) else None)
     run.commit(Flush(tuple(Append(table.id, batch) for batch in appends), changes, prepare))
     return changed
 

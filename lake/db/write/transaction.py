@@ -190,6 +190,8 @@ class Transaction:
         for attempt in range(TRIES):
             newest = self._database.lake.snapshot()
             deletes = {net.table.id: net.deletes(newest) for net in tables}
+            for net in tables:
+                net.look(newest, deletes[net.table.id])
 
             def prepare(state: State, deletes: dict[int, DeleteRows | None] = deletes) -> list[Change | Append]:
                 changes: list[Change | Append] = []
@@ -246,6 +248,12 @@ class _Net:
             places = [rows + (numbered[path] << PLACE_BITS) for path, rows in gone.items() if path not in new]
             self.places = np.concatenate([*places, tail.at[(tail.numbers > base.state.number) & (tail.at < tail_rows)]])
         self.appends = self._appends(mine.tail_chunks(), tail_rows, tail.at, base.state.next_row_id)
+        self.check = self._database.unique_check(table)
+        if self.check is not None:
+            for append in self.appends:
+                self.check.add(append.batch)
+            for added in self.added:
+                self.check.add_files(mine, added, self.own)
 
     def _appends(
         self, chunks: tuple[pa.RecordBatch, ...], skipped: int, dead: Numbers, next_row_id: int
@@ -283,6 +291,14 @@ class _Net:
         change = source.deletes_at(places)
         return msgspec.structs.replace(change, files={**change.files, **self.own})
 
+    def look(self, newest: Snapshot, deletes: DeleteRows | None) -> None:
+        """Refuses, before the order of commits is asked, keys that are there already.
+
+        23505  a key that a UNIQUE constraint does not take
+        """
+        if self.check is not None:
+            self.check.look(newest.table_by_id(self.table.id), deletes, is_empty=self.is_truncated)
+
     def changes(self, state: State, deletes: DeleteRows | None) -> list[Change | Append]:
         """What is committed beside early appends.
 
@@ -295,6 +311,10 @@ class _Net:
             if (now.written, now.changed, now.epoch) != (self.table.written, self.table.changed, self.table.epoch):
                 raise SerializationFailure("could not serialize access due to concurrent update")
             made.append(Truncate(self.table.id, self.table.keeps_past))
+        elif self.check is not None:
+            if deletes is not None and deletes.layout != now.layout:
+                raise SerializationFailure(f'rows of table "{now.name}" moved to other files meanwhile')
+            self.check.check(self._database.lake.snapshot(state).table_by_id(now.id), deletes)
         made += self.added
         if deletes is not None:
             layout = now.layout + self.is_truncated if not len(self.places) else deletes.layout

@@ -20,29 +20,11 @@ class IfTaken(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnDefinition(Node):
-    """``name type [NOT NULL] [DEFAULT expr] [CHECK (cond)]`` ..; ``default_text`` and ``checks`` keep the user's words.
-
-    checks       triples of constraint name (None where unnamed), condition and its text
-    primary_key  of the table, alone; with ``not_enforced`` a fact for tools that makes no key
-    merge        what combines values of rows with one key
-    """
-
-    name: str
-    type: TypeName
-    not_null: bool = False
-    default: Expr | None = None
-    default_text: str | None = None
-    checks: tuple[tuple[str | None, Expr, str], ...] = ()
-    primary_key: bool = False
-    unique: bool = False
-    not_enforced: bool = False
-    merge: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class TableConstraint(Node):
-    """``[CONSTRAINT name] PRIMARY KEY | UNIQUE (columns) | CHECK (condition)``; ``kind`` in those words, lower case."""
+    """``[CONSTRAINT name] UNIQUE (columns)``, ``CHECK (condition)``, ``FOREIGN KEY (columns) REFERENCES u (columns)`` ..
+
+    kind   ``primary key``, ``unique``, ``check`` or ``foreign key``
+    """
 
     kind: str
     name: str | None = None
@@ -50,6 +32,25 @@ class TableConstraint(Node):
     condition: Expr | None = None
     condition_text: str | None = None
     not_enforced: bool = False
+    target: Name | None = None
+    target_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition(Node):
+    """``name type [NOT NULL] [DEFAULT expr] [CHECK (cond)]`` ..; ``default_text`` keeps the user's words.
+
+    rules  PRIMARY KEY, UNIQUE, CHECK and REFERENCES of the column alone, without naming it
+    merge  what combines values of rows with one key
+    """
+
+    name: str
+    type: TypeName
+    not_null: bool = False
+    default: Expr | None = None
+    default_text: str | None = None
+    rules: tuple[TableConstraint, ...] = ()
+    merge: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

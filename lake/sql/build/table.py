@@ -25,14 +25,6 @@ class Head:
     temporary: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """One constraint of a column: changes to its definition, and a CHECK where it is one."""
-
-    changes: dict[str, Any]
-    check: tuple[str | None, ast.Expr, str] | None = None
-
-
 class TableBuild(BaseBuild):
     """Statements that make and drop tables, views and schemas."""
 
@@ -99,67 +91,108 @@ class TableBuild(BaseBuild):
 
     # --- columns and constraints ---
 
-    def column_definition(self, name: str, type_name: ast.TypeName, *constraints: Constraint) -> ast.ColumnDefinition:
+    def column_definition(
+        self, name: str, type_name: ast.TypeName, *constraints: dict[str, Any] | ast.TableConstraint
+    ) -> ast.ColumnDefinition:
         """``a INT NOT NULL DEFAULT 1``."""
         changes: dict[str, Any] = {}
         for constraint in constraints:
-            for key, value in constraint.changes.items():
-                if changes.get(key, value) != value or (key == "default" and key in changes):
-                    raise self._failure(f'conflicting constraints for column "{name}"')
-            changes.update(constraint.changes)
-        checks = tuple(constraint.check for constraint in constraints if constraint.check)
-        return ast.ColumnDefinition(name, type_name, checks=checks, **changes)
+            if isinstance(constraint, dict):
+                for key, value in constraint.items():
+                    if changes.get(key, value) != value or (key == "default" and key in changes):
+                        raise self._failure(f'conflicting constraints for column "{name}"')
+                changes.update(constraint)
+        rules = tuple(constraint for constraint in constraints if isinstance(constraint, ast.TableConstraint))
+        return ast.ColumnDefinition(name, type_name, rules=rules, **changes)
 
-    def not_null(self) -> Constraint:
+    def not_null(self) -> dict[str, Any]:
         """``NOT NULL``."""
-        return Constraint({"not_null": True})
+        return {"not_null": True}
 
-    def nullable(self) -> Constraint:
+    def named_not_null(self, name: str) -> dict[str, Any]:
+        """``CONSTRAINT c NOT NULL``: the name is not kept."""
+        return {"not_null": True}
+
+    def nullable(self) -> dict[str, Any]:
         """``NULL``."""
-        return Constraint({"not_null": False})
+        return {"not_null": False}
 
-    def column_default(self, spoken: tuple[ast.Expr, str]) -> Constraint:
+    def column_default(self, spoken: tuple[ast.Expr, str]) -> dict[str, Any]:
         """``DEFAULT a``."""
         expr, text = spoken
-        return Constraint({"default": expr, "default_text": text})
+        return {"default": expr, "default_text": text}
 
-    def column_check(self, spoken: tuple[ast.Expr, str]) -> Constraint:
-        """``CHECK (a > 0)``."""
-        return self.named_column_check(None, spoken)
-
-    def named_column_check(self, name: str | None, spoken: tuple[ast.Expr, str]) -> Constraint:
-        """``CONSTRAINT c CHECK (a > 0)``."""
-        expr, text = spoken
-        return Constraint({}, (name, expr, text))
-
-    def column_primary_key(self, enforced: str | None) -> Constraint:
-        """``PRIMARY KEY NOT ENFORCED``."""
-        return Constraint({"primary_key": True, "not_enforced": enforced == "not enforced"})
-
-    def column_merge(self, function: str) -> Constraint:
+    def column_merge(self, function: str) -> dict[str, Any]:
         """``MERGE sum``."""
-        return Constraint({"merge": function})
+        return {"merge": function}
 
-    def column_unique(self) -> Constraint:
-        """``UNIQUE``."""
-        return Constraint({"unique": True})
+    def primary_key(self, enforced: str | None) -> ast.TableConstraint:
+        """``PRIMARY KEY NOT ENFORCED`` of a column."""
+        return self.primary_key_of((), enforced)
 
-    def primary_key(self, columns: tuple[str, ...], enforced: str | None) -> ast.TableConstraint:
+    def primary_key_of(self, columns: tuple[str, ...], enforced: str | None) -> ast.TableConstraint:
         """``PRIMARY KEY (a, b) NOT ENFORCED``."""
         return ast.TableConstraint("primary key", columns=columns, not_enforced=enforced == "not enforced")
 
-    def unique(self, columns: tuple[str, ...]) -> ast.TableConstraint:
-        """``UNIQUE (a, b)``."""
-        return ast.TableConstraint("unique", columns=columns)
+    def unique(self, nulls: None, enforced: str | None) -> ast.TableConstraint:
+        """``UNIQUE`` of a column."""
+        return self.unique_of(nulls, (), enforced)
 
-    def check(self, spoken: tuple[ast.Expr, str]) -> ast.TableConstraint:
+    def unique_of(self, nulls: None, columns: tuple[str, ...], enforced: str | None) -> ast.TableConstraint:
+        """``UNIQUE (a, b)``."""
+        return ast.TableConstraint("unique", columns=columns, not_enforced=enforced == "not enforced")
+
+    def check(self, spoken: tuple[ast.Expr, str], enforced: str | None) -> ast.TableConstraint:
         """``CHECK (a > b)``."""
         expr, text = spoken
-        return ast.TableConstraint("check", condition=expr, condition_text=text)
+        return ast.TableConstraint("check", condition=expr, condition_text=text, not_enforced=enforced == "not enforced")
 
-    def named_constraint(self, name: str, constraint: ast.TableConstraint) -> ast.TableConstraint:
+    def references(
+        self, table: ast.Name, columns: tuple[str, ...] | None, rule: None, enforced: str | None
+    ) -> ast.TableConstraint:
+        """``REFERENCES u (a) NOT ENFORCED`` of a column."""
+        return self.foreign_key((), table, columns, rule, enforced)
+
+    def foreign_key(
+        self,
+        columns: tuple[str, ...],
+        table: ast.Name,
+        target_columns: tuple[str, ...] | None,
+        rule: None,
+        enforced: str | None,
+    ) -> ast.TableConstraint:
+        """``FOREIGN KEY (a) REFERENCES u (b) NOT ENFORCED``.
+
+        0A000  without NOT ENFORCED. Spec: SQL, Constraints and defaults 4
+        """
+        if enforced != "not enforced":
+            raise FeatureNotSupported(
+                "FOREIGN KEY must say NOT ENFORCED: it is kept as a fact for tools and checks nothing",
+                position=self.start + 1,
+            )
+        return ast.TableConstraint(
+            "foreign key", columns=columns, not_enforced=True, target=table, target_columns=target_columns or ()
+        )
+
+    def no_reference_rule(self, word: str) -> None:
+        """0A000: ``ON DELETE CASCADE``."""
+        raise FeatureNotSupported(
+            f"{self._words().upper()} is not supported: a FOREIGN KEY is not enforced", position=self.start + 1
+        )
+
+    def nulls_not_distinct(self) -> None:
+        """0A000: ``UNIQUE NULLS NOT DISTINCT``."""
+        raise FeatureNotSupported("UNIQUE NULLS NOT DISTINCT is not supported: NULLs differ", position=self.start + 1)
+
+    def deferrable(self, words: str) -> None:
+        """0A000: ``DEFERRABLE``."""
+        raise FeatureNotSupported(
+            f"{words.upper()} is not supported: constraints are checked by each statement", position=self.start + 1
+        )
+
+    def named_constraint(self, name: str, rule: ast.TableConstraint) -> ast.TableConstraint:
         """``CONSTRAINT c UNIQUE (a)``."""
-        return replace(constraint, name=name, span=None)
+        return replace(rule, name=name, span=None)
 
     # --- layout and options ---
 

@@ -73,9 +73,12 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Constraint(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A rule of a table: ``kind`` is ``primary key``, ``unique`` or ``check``; ``text`` is a check's SQL.
+    """A rule of a table.
 
-    enforced  whether the lake sees to it; if not, it is a fact for tools
+    kind      ``primary key``, ``unique``, ``check`` or ``foreign key``
+    text      a check's condition as SQL
+    enforced  whether rows must hold it; if not, it is a fact for tools
+    target    of a foreign key: schema and name of the table it refers to, and ``target_columns`` of that
     """
 
     kind: str
@@ -83,6 +86,8 @@ class Constraint(msgspec.Struct, frozen=True, omit_defaults=True):
     columns: tuple[str, ...] = ()
     text: str = ""
     enforced: bool = True
+    target: tuple[str, str] = ("", "")
+    target_columns: tuple[str, ...] = ()
 
 
 class Design(msgspec.Struct, frozen=True, omit_defaults=True):

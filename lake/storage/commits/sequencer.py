@@ -50,10 +50,15 @@ SEQ_MAX: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Rows for a table: stored names, physical types. Columns that are left out are NULL."""
+    """Rows for a table: stored names, physical types. Columns that are left out are NULL.
+
+    definition  the table whose rules the rows were made to hold; where it is another by the time of the commit, they are
+                refused
+    """
 
     table: int
     batch: pa.RecordBatch
+    definition: Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,7 @@ class _Rows:
     batch: pa.RecordBatch
     segment: str | None = None
     checksum: int = 0
+    definition: Table | None = None
 
 
 @dataclass(slots=True)
@@ -281,12 +287,12 @@ class Sequencer:
         """Rows as they go into the tail: text is not coded, and more than ``inline_bytes`` are in a segment."""
         batch = _plain(append.batch)
         if batch.nbytes <= inline_bytes:
-            return _Rows(append.table, batch)
+            return _Rows(append.table, batch, definition=append.definition)
         data = encode_rows(batch)
         name = segment_name(self._clock)
         self._store.put(name, data)
         crash_point("segment-written")
-        return _Rows(append.table, batch, name, checksum_of(data))
+        return _Rows(append.table, batch, name, checksum_of(data), append.definition)
 
 
 class _Round:
@@ -389,7 +395,17 @@ class _Round:
         self.rows_appended += rows.batch.num_rows
 
     def _checked(self, rows: _Rows) -> _Rows:
-        return _Rows(rows.table, aligned(self.draft.table(rows.table), rows.batch), rows.segment, rows.checksum)
+        table = self.draft.table(rows.table)
+        if rows.definition is not None and not is_same(table, rows.definition):
+            raise SerializationFailure(f'table "{table.name}" was changed while rows were written to it')
+        return _Rows(rows.table, aligned(table, rows.batch), rows.segment, rows.checksum)
+
+
+def is_same(table: Table, before: Table) -> bool:
+    """Whether a table demands of its rows what it demanded before: the same columns and rules."""
+    if table.columns is before.columns and table.constraints is before.constraints:
+        return True
+    return table.columns == before.columns and table.constraints == before.constraints
 
 
 def _check_text(change: Change) -> None:

@@ -11,8 +11,8 @@ result on the link; the next reader, of a newer link, starts from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -112,9 +112,12 @@ class TailPart:
 
 
 class Tail:
-    """The newest part and the tail before it."""
+    """The newest part and the tail before it.
 
-    __slots__ = ("_chunks", "before", "part", "parts", "rows")
+    notes  what readers worked out of the rows up to here and want to find again, by names of their own
+    """
+
+    __slots__ = ("_chunks", "before", "notes", "part", "parts", "rows")
 
     def __init__(self, part: TailPart, before: Tail | None) -> None:
         self.part = part
@@ -122,6 +125,7 @@ class Tail:
         self.rows: int = part.rows + (before.rows if before else 0)
         self.parts: int = 1 + (before.parts if before else 0)
         self._chunks: tuple[pa.RecordBatch, ...] | None = None
+        self.notes: dict[Hashable, Any] = {}
 
     def newest_first(self) -> Iterator[TailPart]:
         """The parts, the newest first."""
