@@ -149,7 +149,7 @@ def as_array(value: pa.Array | pa.Scalar, rows: int) -> pa.Array:
         return value
     if not value.is_valid:
         return pa.nulls(rows, value.type)
-    if rows == 1 or pa.types.is_nested(value.type) or pa.types.is_interval(value.type):
+    if pa.types.is_nested(value.type) or pa.types.is_interval(value.type):
         one = pa.array([value.as_py()], value.type)
         return one if rows == 1 else one.take(pa.array(np.zeros(rows, np.int64)))
     return pa.repeat(value, rows)

@@ -129,3 +129,11 @@ def duration_text(nanoseconds: int, unit: str) -> str:
     return f"{words[0]} days {words[1]} hours {words[2]} mins {negative}{seconds % 60}{fraction} secs"
 
 
+
+
+def iso_duration(nanoseconds: int) -> str:
+    """A length of time as ISO 8601 writes it in seconds: ``PT1.5S``."""
+    sign = "-" if nanoseconds < 0 else ""
+    seconds, rest = divmod(abs(nanoseconds), 1_000_000_000)
+    fraction = f".{rest:09}".rstrip("0") if rest else ""
+    return f"{sign}PT{seconds}{fraction}S"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +21,7 @@ from lake.exec.functions.dates import age
 from lake.exec.kernels import views
 from lake.sql.literals import offset_micros
 from lake.sql.registry import CallInfo, scalar
-from lake.types import DATE, TIME, TIMESTAMPTZ
+from lake.types import DATE, TIME, TIMESTAMPTZ, Type
 
 GROUP: Final = "dates"
 
@@ -28,12 +29,18 @@ GROUP: Final = "dates"
 # --- zones -----------------------------------------------------------------------------------------------------------
 
 
-@scalar("at_time_zone(moment TIMESTAMP, zone VARCHAR) -> TIMESTAMPTZ", group=GROUP)
+def _in_zone(arguments: tuple[Any, ...]) -> Type:
+    """An instant that is written in the zone the second argument names, where that is a constant."""
+    zone = getattr(arguments[1], "value", None)
+    return replace(TIMESTAMPTZ, spelled=f'Timestamp(µs, "{zone}")') if isinstance(zone, str) else TIMESTAMPTZ
+
+
+@scalar("at_time_zone(moment TIMESTAMP, zone VARCHAR) -> TIMESTAMPTZ", group=GROUP, literal_rule=_in_zone)
 def wall_at_time_zone(moment: Value, zone: Value) -> pa.Array:
-    """The instant when clocks in the zone read ``moment``.
+    """The instant when clocks in the zone read ``moment``, written in that zone.
 
     >>> TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'America/New_York'
-    2024-07-01T16:00:00Z
+    2024-07-01T12:00:00-04:00
 
     22023  no such zone
     """

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from lake.errors import DatetimeOverflow, InvalidParameter
 from lake.exec.cast import (
     MICROSECONDS_OF_DAY,
+    cast,
     date_to_timestamp,
     interval_array,
     interval_parts,
@@ -26,7 +27,7 @@ from lake.exec.functions.date_fields import DAY_NAMES, FIELDS, MICROS, micros_of
 from lake.exec.functions.intervals import add_months, first_days, month_numbers, of_days, timestamps
 from lake.exec.kernels import views
 from lake.sql.registry import CallInfo, scalar
-from lake.types import DATE, TIME, Date, Timestamp
+from lake.types import DATE, DOUBLE, INT, TIME, Date, Time, Timestamp, Type
 
 GROUP: Final = "dates"
 INTERVAL_SECONDS_MAX: Final = 4e9
@@ -70,6 +71,7 @@ def truncated(micros: Any, field: str) -> Any:
 
 @scalar("date_trunc(unit VARCHAR, moment TIMESTAMP) -> TIMESTAMP", group=GROUP, takes_call=True, aliases=("datetrunc",))
 @scalar("date_trunc(unit VARCHAR, moment DATE) -> TIMESTAMP", group=GROUP, takes_call=True, aliases=("datetrunc",))
+@scalar("date_trunc(unit VARCHAR, moment TIME) -> TIME", group=GROUP, takes_call=True, aliases=("datetrunc",))
 @scalar("date_trunc(unit VARCHAR, moment TIMESTAMPTZ) -> TIMESTAMPTZ", group=GROUP, takes_call=True,
         aliases=("datetrunc",))  # fmt: skip
 def date_trunc(unit: Value, moment: Value, *, call: CallInfo) -> pa.Array:
@@ -88,11 +90,25 @@ def date_trunc(unit: Value, moment: Value, *, call: CallInfo) -> pa.Array:
     def run(column: pa.Array, unit: str) -> pa.Array:
         if isinstance(call.types[1], Date):
             column = date_to_timestamp(column)
+        if isinstance(call.returns, Time):
+            return _cut_times(column, unit)
         wall = to_wall(column, zone) if zoned else column
         cut = timestamps(truncated(views.values_of(wall), unit), views.valid_of(column))
+        if zoned and FIELDS.get(unit.lower()) in _TRUNCATED_MICROS and FIELDS.get(unit.lower()) != "day":
+            # Within an hour the offset is the instant's own, also in one that clocks read twice.
+            return views.to_array(
+                views.values_of(column) - views.values_of(wall) + views.values_of(cut), column.type, views.valid_of(column)
+            )
         return to_instant(cut, zone) if zoned else cut
 
     return with_constants(run, call.returns.physical, moment, unit)
+
+
+def _cut_times(times: pa.Array, unit: str) -> pa.Array:
+    """Times of day cut to the beginning of an hour or less."""
+    if FIELDS.get(unit.lower()) not in _TRUNCATED_MICROS or FIELDS.get(unit.lower()) == "day":
+        raise InvalidParameter(f'unit "{unit}" not recognized for type time')
+    return views.to_array(truncated(views.values_of(times), unit), TIME.arrow, views.valid_of(times))
 
 
 @scalar("trunc(day DATE, unit VARCHAR) -> DATE", group=GROUP, origin="spark")
@@ -113,6 +129,8 @@ def trunc_date(day: Value, unit: Value) -> pa.Array:
 
 @scalar("date_bin(width INTERVAL, moment TIMESTAMP) -> TIMESTAMP", group=GROUP, takes_call=True)
 @scalar("date_bin(width INTERVAL, moment TIMESTAMP, origin TIMESTAMP) -> TIMESTAMP", group=GROUP, takes_call=True)
+@scalar("date_bin(width INTERVAL, moment TIME) -> TIME", group=GROUP, takes_call=True)
+@scalar("date_bin(width INTERVAL, moment TIME, origin TIME) -> TIME", group=GROUP, takes_call=True)
 @scalar("date_bin(width INTERVAL, moment TIMESTAMPTZ) -> TIMESTAMPTZ", group=GROUP, takes_call=True)
 @scalar("date_bin(width INTERVAL, moment TIMESTAMPTZ, origin TIMESTAMPTZ) -> TIMESTAMPTZ", group=GROUP,
         takes_call=True)  # fmt: skip
@@ -134,11 +152,16 @@ def date_bin(width: Value, moment: Value, origin: Value | None = None, *, call: 
     months, days, nanoseconds = interval_parts(given[0])
     size = days * MICROSECONDS_OF_DAY + nanoseconds // 1000
     live = np.ones(len(micros), np.bool_) if valid is None else valid == 1
-    if (((months <= 0) & (size <= 0)) & live).any() or ((months != 0) & (size != 0) & live).any():
+    tiny = (days == 0) & (nanoseconds > 0)  # less than a microsecond: each moment begins a bin
+    if (((months <= 0) & (size <= 0) & ~tiny) & live).any() or ((months != 0) & (size != 0) & live).any():
         raise InvalidParameter("the width of a bin must be more than nothing, in months or in days and time")
+    if isinstance(call.returns, Time) and ((months != 0) & live).any():
+        raise InvalidParameter("the bins of times of day have no months")
     by_time = start + (micros - start) // np.where(size == 0, 1, size) * size
     if months.any():
         by_time = np.where(months != 0, _month_bins(micros, start, np.maximum(months, 1)), by_time)
+    if isinstance(call.returns, Time):
+        by_time %= MICROSECONDS_OF_DAY
     return views.to_array(by_time, call.returns.physical, valid)
 
 
@@ -363,8 +386,9 @@ def age(a: Value, b: Value) -> pa.Array:
 # --- making ----------------------------------------------------------------------------------------------------------
 
 
-@scalar("make_date(year INT, month INT, day INT) -> DATE", group=GROUP)
-def make_date(year: Value, month: Value, day: Value) -> pa.Array:
+@scalar("make_date(year VARCHAR, month VARCHAR, day VARCHAR) -> DATE", group=GROUP, takes_call=True)
+@scalar("make_date(year NUMERIC, month NUMERIC, day NUMERIC) -> DATE", group=GROUP, takes_call=True)
+def make_date(year: Value, month: Value, day: Value, *, call: CallInfo) -> pa.Array:
     """The day of a year, a month and a day of the month.
 
     >>> make_date(2024, 2, 29)
@@ -372,9 +396,15 @@ def make_date(year: Value, month: Value, day: Value) -> pa.Array:
 
     22008  there is no such day
     """
-    given = columns(year, month, day)
+    given = _as_types((year, month, day), (INT, INT, INT), call)
     days = _day_number(given)
     return views.to_array(days, DATE.arrow, all_valid(*given))
+
+
+def _as_types(values: tuple[Value, ...], wanted: tuple[Type, ...], call: CallInfo) -> list[pa.Array]:
+    """Numbers and texts as the numbers that parts of a moment are."""
+    rows = zip(columns(*values), call.types, wanted, strict=True)
+    return [cast(column, source, target) for column, source, target in rows]
 
 
 def _day_number(given: list[pa.Array]) -> Any:
@@ -397,8 +427,9 @@ def _refuse_fields(kind: str, bad: Any, valid: Any, parts: tuple[Any, ...]) -> N
         raise DatetimeOverflow(f"{kind} field value out of range: {shown}")
 
 
-@scalar("make_time(hour INT, minute INT, second DOUBLE) -> TIME", group=GROUP)
-def make_time(hour: Value, minute: Value, second: Value) -> pa.Array:
+@scalar("make_time(hour VARCHAR, minute VARCHAR, second VARCHAR) -> TIME", group=GROUP, takes_call=True)
+@scalar("make_time(hour NUMERIC, minute NUMERIC, second NUMERIC) -> TIME", group=GROUP, takes_call=True)
+def make_time(hour: Value, minute: Value, second: Value, *, call: CallInfo) -> pa.Array:
     """The time of day of an hour, a minute and seconds.
 
     >>> make_time(13, 23, 1)
@@ -406,7 +437,7 @@ def make_time(hour: Value, minute: Value, second: Value) -> pa.Array:
 
     22008  there is no such time
     """
-    given = columns(hour, minute, second)
+    given = _as_types((hour, minute, second), (INT, INT, DOUBLE), call)
     return views.to_array(_clock(given), TIME.arrow, all_valid(*given))
 
 

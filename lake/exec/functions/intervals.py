@@ -7,6 +7,7 @@ a DATE. An instant is moved by months and days on the clock of the session's zon
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -23,9 +24,11 @@ from lake.exec.cast import (
 from lake.exec.comparisons import NANOSECONDS_OF_DAY
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import all_valid, columns
+from lake.exec.functions.date_fields import zone_of
 from lake.exec.kernels import views
+from lake.exec.spellings import unit_of
 from lake.sql.registry import CallInfo, scalar
-from lake.types import DATE, TIME, TIMESTAMP, Timestamp
+from lake.types import DATE, INTERVAL, TIME, TIMESTAMP, Timestamp, Type
 
 GROUP: Final = "dates"
 TABLE_ROWS_MIN: Final = 256
@@ -207,7 +210,7 @@ def _move(moment: Value, length: Value, sign: int, call: CallInfo) -> pa.Array:
     type = call.returns
     assert isinstance(type, Timestamp)
     months, days, nanoseconds = interval_parts(two)
-    zone = "UTC" if call.settings is None else call.settings.time_zone
+    zone = zone_of(call)
     by_clock = type.zoned and zone != "UTC" and (months.any() or days.any())
     micros = views.values_of(to_wall(one, zone) if by_clock else one)
     if months.any() or days.any():
@@ -277,8 +280,17 @@ def _move_times(time: pa.Array, length: pa.Array, sign: int) -> pa.Array:
 # --- differences -----------------------------------------------------------------------------------------------------
 
 
-@scalar("-(a TIMESTAMP, b TIMESTAMP) -> INTERVAL", group=GROUP)
-@scalar("-(a TIMESTAMPTZ, b TIMESTAMPTZ) -> INTERVAL", group=GROUP)
+def _apart_type(types: tuple[Type, ...]) -> Type:
+    """An interval; a duration of the finer unit between moments that are spelled with one."""
+    if not any(item.spelled for item in types):
+        return INTERVAL
+    units = {unit_of(item) for item in types}
+    finest = next((unit for unit in ("ns", "µs", "ms", "s") if unit in units), "ms")
+    return replace(INTERVAL, spelled=f"Duration({finest})")
+
+
+@scalar("-(a TIMESTAMP, b TIMESTAMP) -> INTERVAL", group=GROUP, returns=_apart_type)
+@scalar("-(a TIMESTAMPTZ, b TIMESTAMPTZ) -> INTERVAL", group=GROUP, returns=_apart_type)
 def time_between(a: Value, b: Value) -> pa.Array:
     """How far moments are apart, in days and the time that is left.
 

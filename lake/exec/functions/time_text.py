@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import ROUND_HALF_UP
 from decimal import Decimal as Fixed
 from math import isfinite
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +14,18 @@ import pyarrow as pa
 from lake.errors import DatetimeOverflow, LakeError, NumericOutOfRange
 from lake.exec import decimals
 from lake.exec.cast import MICROSECONDS_OF_DAY, cast, date_to_timestamp, decimal_to_double, to_wall
+from lake.exec.cast_text import NANOSECONDS_OF_DAY, to_text
 from lake.exec.constants import as_array
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import columns, map_distinct, map_rows, with_constants
+from lake.exec.functions.date_fields import zone_of
 from lake.exec.functions.intervals import TIMESTAMP_MAX, timestamps
 from lake.exec.functions.time_formats import micros_of, moment_of, read, write
 from lake.exec.kernels import views
+from lake.exec.spellings import iso_duration
 from lake.sql.literals import parse_date, parse_time, parse_timestamp
 from lake.sql.registry import CallInfo, scalar
-from lake.types import BIGINT, DATE, TIME, TIMESTAMP, Date, Decimal, Float, Timestamp, Type
+from lake.types import BIGINT, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, Date, Decimal, Float, Timestamp, Type
 
 GROUP: Final = "dates"
 MICROS: Final = 1_000_000
@@ -49,9 +53,25 @@ def to_char(moment: Value, format: Value, *, call: CallInfo) -> pa.Array:
     return with_constants(run, pa.string(), moment, format)
 
 
+@scalar("to_char(length INTERVAL, format VARCHAR) -> VARCHAR", group=GROUP, takes_call=True, aliases=("date_format",))
+def interval_to_char(length: Value, format: Value, *, call: CallInfo) -> pa.Array:
+    """The interval as text: ``iso8601`` as seconds of ISO, any other format as it is written anyway.
+
+    >>> to_char(INTERVAL '1 day 2 hours', 'iso8601')
+    PT93600S
+    """
+
+    def run(column: pa.Array, pattern: str) -> pa.Array:
+        if pattern.lower() != "iso8601":
+            return to_text(column, call.types[0])
+        return map_rows(lambda parts: iso_duration(parts[2] + parts[1] * NANOSECONDS_OF_DAY), pa.string(), column)
+
+    return with_constants(run, pa.string(), length, format)
+
+
 def _micros_of_column(column: pa.Array, type: Type, call: CallInfo) -> pa.Array:
     if isinstance(type, Timestamp) and type.zoned:
-        column = to_wall(column, "UTC" if call.settings is None else call.settings.time_zone)
+        column = to_wall(column, zone_of(call))
     values = views.values_of(column).astype(np.int64, copy=False)
     micros = values * MICROSECONDS_OF_DAY if isinstance(type, Date) else values
     return views.to_array(micros, pa.int64(), views.valid_of(column))
@@ -155,8 +175,8 @@ def _register_to_timestamp(name: str, unit: int, example: str) -> None:
     def of_text(text: Value, *formats: Value) -> pa.Array:
         return _cut(_read_all(text, formats, TIMESTAMP.arrow, 1), max(unit, 1))
 
-    def of_number(number: pa.Array) -> pa.Array:
-        return _of_number(number, unit)
+    def of_number(number: pa.Array, *formats: Value, call: CallInfo) -> pa.Array:
+        return _of_number(cast(as_array(number, call.rows), call.types[0], BIGINT), unit)
 
     def of_moment(moment: pa.Array, *, call: CallInfo) -> pa.Array:
         return _cut(_as_timestamp(moment, call), max(unit, 1))
@@ -170,7 +190,7 @@ def _register_to_timestamp(name: str, unit: int, example: str) -> None:
     """
     of_text.__doc__ = of_number.__doc__ = of_moment.__doc__ = text
     scalar(f"{name}(text VARCHAR, formats VARCHAR...) -> TIMESTAMP", group=GROUP)(of_text)
-    scalar(f"{name}(number BIGINT) -> TIMESTAMP", group=GROUP)(of_number)
+    scalar(f"{name}(number NUMERIC, formats VARCHAR...) -> TIMESTAMP", group=GROUP, takes_call=True)(of_number)
     scalar(f"{name}(moment TEMPORAL) -> TIMESTAMP", group=GROUP, takes_call=True)(of_moment)
 
 
@@ -211,14 +231,15 @@ def to_timestamp(text: Value, *formats: Value) -> pa.Array:
     return _read_all(text, formats, TIMESTAMP.arrow, 1)
 
 
-@scalar("to_timestamp(number NUMERIC) -> TIMESTAMP", group=GROUP, takes_call=True)
-def number_to_timestamp(number: pa.Array, *, call: CallInfo) -> pa.Array:
-    """The moment so many seconds after 1970.
+@scalar("to_timestamp(number NUMERIC, formats VARCHAR...) -> TIMESTAMP", group=GROUP, takes_call=True)
+def number_to_timestamp(number: Value, *formats: Value, call: CallInfo) -> pa.Array:
+    """The moment so many seconds after 1970; formats are for texts.
 
     >>> to_timestamp(1700000000)
     2023-11-14T22:13:20
     """
     type = call.types[0]
+    number = as_array(number, call.rows)
     if isinstance(type, Decimal):
         number = decimal_to_double(number, type.scale)
     if not isinstance(type, Decimal | Float):
@@ -273,17 +294,18 @@ def to_date(text: Value, *formats: Value) -> pa.Array:
     return _read_all(text, formats, DATE.arrow, MICROSECONDS_OF_DAY)
 
 
-@scalar("to_date(number BIGINT) -> DATE", group=GROUP)
-def number_to_date(number: pa.Array) -> pa.Array:
-    """The day so many days after 1970-01-01.
+@scalar("to_date(number NUMERIC) -> DATE", group=GROUP, takes_call=True)
+def number_to_date(number: Value, *, call: CallInfo) -> pa.Array:
+    """The day so many whole days after 1970-01-01.
 
     >>> to_date(1)
     1970-01-02
     """
-    days = views.values_of(number)
+    whole = cast(as_array(number, call.rows), call.types[0], BIGINT)
+    days = views.values_of(whole)
     if days.size and np.abs(days).max() >= 2**31:
         raise DatetimeOverflow("date out of range")
-    return views.to_array(days, DATE.arrow, views.valid_of(number))
+    return views.to_array(days, DATE.arrow, views.valid_of(whole))
 
 
 @scalar("to_date(moment DATE) -> DATE", group=GROUP, aliases=("date",))
@@ -383,6 +405,22 @@ def from_unixtime(number: pa.Array) -> pa.Array:
     2020-09-08T13:42:29
     """
     return _of_number(number, MICROS)
+
+
+def _zoned_seconds(arguments: tuple[Any, ...]) -> Type:
+    """An instant that is written in the zone the second argument names, where that is a constant."""
+    zone = getattr(arguments[1], "value", None)
+    return replace(TIMESTAMPTZ, spelled=f'Timestamp(s, "{zone}")') if isinstance(zone, str) else TIMESTAMPTZ
+
+
+@scalar("from_unixtime(number BIGINT, zone VARCHAR) -> TIMESTAMPTZ", group=GROUP, literal_rule=_zoned_seconds)
+def from_unixtime_in_zone(number: Value, zone: Value) -> pa.Array:
+    """The instant so many seconds after 1970, written in a zone.
+
+    >>> from_unixtime(1599572549, 'America/New_York')
+    2020-09-08T09:42:29-04:00
+    """
+    return _of_number(columns(number, zone)[0], MICROS).cast(TIMESTAMPTZ.arrow)
 
 
 @scalar("epoch_ms(number BIGINT) -> TIMESTAMP", group=GROUP, origin="duckdb")

@@ -249,7 +249,7 @@ def _type_cost(type: Type, word: str, text: bool) -> float | None:
         case "DECIMAL":
             return 0.4 if isinstance(type, Decimal) else (4.0 if isinstance(type, Integer) else None)
         case "TEMPORAL":
-            return 0.5 if isinstance(type, Date | Timestamp) else (11.0 if text else None)
+            return 0.5 if isinstance(type, Date | Timestamp) else (10.05 if text else None)
         case _:
             return cast_cost(type, named_type(word), text)
 
