@@ -7,7 +7,8 @@
 
 Every worker has groups of its own; merging renumbers them into one. When the groups of a worker become many, or memory
 short, the worker keeps the groups it has and from then on deals its rows to partitions by key (on disk, when memory is
-short): equal keys meet in one partition, and partitions are finished one by one, by several workers.
+short): equal keys meet in one partition, and partitions are finished one by one, by several workers. Many groups in the
+very first batch are forgotten, and its rows dealt as well: nothing is left to merge.
 
 GROUPING SETS keep groups for every set over the same input columns.
 """
@@ -37,8 +38,8 @@ from lake.sql.bound import Call as BoundCall
 from lake.sql.registry import Scalar
 from lake.types import BIGINT, Integer
 
-MANY_GROUPS: Final = 1 << 18
-MANY_SHARE: Final = 0.5
+MANY_GROUPS: Final = 1 << 15
+MANY_SHARE: Final = 0.25
 """A worker deals rows to partitions once it has so many groups, and more groups than this share of its rows."""
 
 SHIFT_MAX: Final = 1 << 31
@@ -216,6 +217,11 @@ class HashAggregate(Breaker):
             return
         for groups in state.groups:
             groups.update(rows)
+        if any(_are_many(groups) and groups.rows == batch.num_rows for groups in state.groups):
+            state.groups = [Groups(self._layout, keys, self._context) for keys in self.sets]
+            self._deal(state)
+            self.absorb(state, batch)
+            return
         state.account.set(sum(groups.nbytes for groups in state.groups))
         if state.account.must_spill or any(_are_many(groups) for groups in state.groups):
             self._deal(state)

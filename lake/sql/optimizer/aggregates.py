@@ -3,19 +3,24 @@
     Aggregate: groups [a] [count(DISTINCT b)]        Aggregate: groups [a] [count(b)]
                                                      └─ Aggregate: groups [a, b]
 
-Where all aggregates are of distinct values of the same arguments, those values are groups first. DISTINCT is dropped where
-repeats change nothing (``min``), and a group without aggregates over rows that are unique is a projection.
+Where the aggregates are of distinct values of the same arguments, those values are groups first; others beside them are
+worked out from parts (``partial_aggregates``). DISTINCT is dropped where repeats change nothing (``min``), a group without
+aggregates over rows that are unique is a projection, and a key that is computed from other keys is computed afterwards.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from lake.sql import plan as plans
-from lake.sql.bound import AggregateCall, Column, Expr
+from lake.sql.bound import Column, Expr, Lambda, columns_of, walk
+from lake.sql.optimizer.expressions import Subquery, is_volatile, substitute
+from lake.sql.optimizer.partial_aggregates import in_two_steps
 from lake.sql.optimizer.planning import Planning
 from lake.sql.optimizer.properties import properties
 from lake.sql.plan import Aggregate, Plan, Project
+from lake.types import Boolean, Date, Decimal, Integer, Text, Timestamp
 
 
 def simplify_aggregates(plan: Plan, planning: Planning) -> Plan:
@@ -35,39 +40,34 @@ def _simplify(node: Aggregate, planning: Planning) -> Plan:
     if not calls and node.groups and _is_unique(node, planning):
         outputs = tuple(column for column, _ in node.groups)
         return Project(outputs, tuple(expr for _, expr in node.groups), node.input)
-    return _in_two_steps(node, planning) if _is_all_distinct(node) else node
+    return _without_dependent_keys(in_two_steps(node, planning) or node, planning)
+
+
+def _without_dependent_keys(node: Plan, planning: Planning) -> Plan:
+    """``GROUP BY a, a - 1`` as ``GROUP BY a`` with ``a - 1`` above it; floats stay, whose -0.0 and 0.0 are one group."""
+    if not isinstance(node, Aggregate):
+        return node
+    keys = {
+        expr.id: column
+        for column, expr in node.groups
+        if isinstance(expr, Column) and isinstance(expr.type, Integer | Decimal | Text | Date | Timestamp | Boolean)
+    }
+    dependent = {column.id: substitute(expr, keys) for column, expr in node.groups if _depends(expr, keys.keys())}
+    if not dependent:
+        return node
+    kept = tuple((column, expr) for column, expr in node.groups if column.id not in dependent)
+    exprs = tuple(dependent.get(column.id, column) for column in node.columns)
+    return Project(node.columns, exprs, replace(node, groups=kept))
+
+
+def _depends(expr: Expr, keys: Collection[int]) -> bool:
+    """Whether ``expr`` is computed from some of the columns ``keys`` and nothing else."""
+    if isinstance(expr, Column) or is_volatile(expr) or any(isinstance(part, Subquery | Lambda) for part in walk(expr)):
+        return False
+    used = columns_of(expr)
+    return bool(used) and all(id in keys for id in used)
 
 
 def _is_unique(node: Aggregate, planning: Planning) -> bool:
     keys = [expr.id for _, expr in node.groups if isinstance(expr, Column)]
     return properties(node.input, planning).is_unique(keys)
-
-
-def _is_all_distinct(node: Aggregate) -> bool:
-    """Whether every aggregate is of the distinct values of the same arguments, and nothing else."""
-    calls = [call for _, call in node.aggregates]
-    return bool(calls) and all(
-        call.distinct
-        and call.filter is None
-        and not call.order
-        and not call.function.keeps_order
-        and call.arguments
-        and call.arguments == calls[0].arguments
-        for call in calls
-    )
-
-
-def _in_two_steps(node: Aggregate, planning: Planning) -> Plan:
-    arguments = node.aggregates[0][1].arguments
-    values = tuple(planning.column(expr.type, "value") for expr in arguments)
-    inner_groups = tuple((planning.copy(column), expr) for column, expr in node.groups)
-    distinct = Aggregate((*inner_groups, *zip(values, arguments, strict=True)), (), node.input)
-    groups: tuple[tuple[Column, Expr], ...] = tuple(
-        (column, inner) for (column, _), (inner, _) in zip(node.groups, inner_groups, strict=True)
-    )
-    calls = tuple((column, _over_values(call, values)) for column, call in node.aggregates)
-    return Aggregate(groups, calls, distinct)
-
-
-def _over_values(call: AggregateCall, values: tuple[Column, ...]) -> AggregateCall:
-    return replace(call, arguments=values, distinct=False)
