@@ -214,13 +214,17 @@ class Lowering:
         return rows_of(left, self._planning) * MARKING_ADVANTAGE < rows_of(right, self._planning)
 
     def _asof(self, node: plan.AsofJoin, needed: Needed) -> Flow:
-        used = columns_of(tuple(expr for pair in node.keys for expr in pair), node.left_time, node.right_time)
+        keys = tuple(expr for pair in node.keys for expr in pair)
+        used = columns_of(keys, node.left_time, node.right_time, node.conditions)
+        tested = columns_of(node.conditions)
+        answers_build = node.kind not in (JoinKind.SEMI, JoinKind.ANTI)
+        build = _only(node.right.columns, needed) if answers_build else ()
         left = self.lower(node.left, (needed | used) & _ids(node.left))
         right = self.lower(node.right, (needed | used) & _ids(node.right))
         return left.then(
             AsofJoin(
-                _only((*left.columns, *right.columns), needed), right, _only(left.columns, needed),
-                _only(right.columns, needed), node.keys, node.left_time, node.op, node.right_time, node.is_left,
+                (*_only(left.columns, needed), *build), node, right, _only(left.columns, needed), build,
+                _only(left.columns, tested), _only(right.columns, tested | columns_of(build)),
             )
         )  # fmt: skip
 

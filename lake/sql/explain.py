@@ -195,10 +195,10 @@ def _joining_text(plan: Plan) -> str:
             if dependent:
                 words.append("dependent")
             return f"Join: {', '.join([*words, *map(expr_text, conditions)])}"
-        case AsofJoin(keys=keys, left_time=left, op=op, right_time=right, is_left=is_left):
+        case AsofJoin(keys=keys, left_time=left, op=op, right_time=right, kind=kind, conditions=others):
             pairs = [f"{expr_text(one)} = {expr_text(two)}" for one, two in keys]
             times = f"{expr_text(left)} {op} {expr_text(right)}"
-            return f"AsofJoin: {', '.join(['left' if is_left else 'inner', *pairs, times])}"
+            return f"AsofJoin: {', '.join([kind.value, *pairs, times, *map(expr_text, others)])}"
         case SetOperation(kind=kind, all=keeps, outputs=outputs):
             return f"SetOperation: {kind.value}{' all' if keeps else ''} [{_list(outputs)}]"
         case Materialize(cte=cte, name=name):

@@ -288,7 +288,10 @@ class Join(Plan):
 class AsofJoin(Plan):
     """Each left row with the one right row of equal keys that is nearest by ``left_time op right_time``.
 
-    ``op`` is one of >= > <= <. With ``is_left`` a left row without a partner stays, with NULLs.
+    op          one of >= > <= <
+    kind        INNER, LEFT, RIGHT, FULL, SEMI or ANTI: which rows without a partner stay
+    null_safe   for each key whether NULL equals NULL
+    conditions  what a partner must pass besides
     """
 
     left: Plan
@@ -297,10 +300,14 @@ class AsofJoin(Plan):
     left_time: Expr
     op: str
     right_time: Expr
-    is_left: bool
+    kind: JoinKind
+    null_safe: tuple[bool, ...] = ()
+    conditions: tuple[Expr, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
+        if self.kind in (JoinKind.SEMI, JoinKind.ANTI):
+            return self.left.columns
         return self.left.columns + self.right.columns
 
 

@@ -390,7 +390,8 @@ def test_asof_join(op: str, is_left: bool) -> None:
     times = [(key, time) for key in (1, 2, None) for time in draw.sample(range(40), 12)]
     right = [(key, f"r{time}", time) for key, time in times] + [(1, "rn", None)]
     one, other = scan_of(left), scan_of(right)
-    node = plan.AsofJoin(one, other, ((one.outputs[0], other.outputs[0]),), one.outputs[2], op, other.outputs[2], is_left)
+    kind = plan.JoinKind.LEFT if is_left else plan.JoinKind.INNER
+    node = plan.AsofJoin(one, other, ((one.outputs[0], other.outputs[0]),), one.outputs[2], op, other.outputs[2], kind)
     expected = []
     for row in left:
         found = [

@@ -61,7 +61,7 @@ def line_of(node: plan.Plan) -> str:
             return f"Join {kind.value}{extra} " + " AND ".join(map(text, conditions))
         case plan.AsofJoin():
             pairs = ", ".join(f"{text(a)} = {text(b)}" for a, b in node.keys)
-            kept = " left" if node.is_left else ""
+            kept = "" if node.kind is plan.JoinKind.INNER else f" {node.kind.value}"
             return f"AsofJoin{kept} [{pairs}] {text(node.left_time)} {node.op} {text(node.right_time)}"
         case plan.SetOperation(kind=kind):
             return f"SetOperation {kind.value}{' all' if node.all else ''}"

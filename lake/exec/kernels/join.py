@@ -193,10 +193,13 @@ def matched(probe_rows: Ints, rows: int) -> Ints:
     return marks.view(np.bool_)
 
 
-def null_keys(keys: Sequence[AnyArray]) -> Ints:
-    """bool[rows]: which rows have a NULL among their keys: where a mark join answers NULL and not false."""
+def null_keys(keys: Sequence[AnyArray], null_safe: Sequence[bool] = ()) -> Ints:
+    """bool[rows]: which rows have a NULL among their keys that matches nothing: where a mark join answers NULL and not false.
+
+    null_safe  for each key whether NULL equals NULL; of the keys past its end it does not
+    """
     arrays = [single(key) for key in keys]
-    dead = _dead_rows(arrays, (False,) * len(arrays))
+    dead = _dead_rows(arrays, (*null_safe, *(False,) * (len(arrays) - len(null_safe))))
     return np.zeros(len(arrays[0]), np.bool_) if dead is None else dead
 
 

@@ -22,13 +22,13 @@ from lake.errors import (
     InvalidParameter,
     LakeError,
     StatementTooComplex,
-    SyntaxFailure,
     UndefinedColumn,
 )
 from lake.sql import ast, bound, plan
 from lake.sql.bind import pivot
 from lake.sql.bind.aggregate import to_boolean
 from lake.sql.bind.arguments import function_name
+from lake.sql.bind.asof import bind_asof
 from lake.sql.bind.coerce import cast, python_value
 from lake.sql.bind.expr import compare, unify
 from lake.sql.bind.functions import bind_function
@@ -59,7 +59,6 @@ KINDS: Final = {
     ast.JoinKind.SEMI: plan.JoinKind.SEMI,
     ast.JoinKind.ANTI: plan.JoinKind.ANTI,
 }
-MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def bind_from(sources: Sequence[ast.Source], scope: Scope, shared: Shared) -> tuple[plan.Plan, Scope]:
@@ -223,8 +222,6 @@ def _bind_join(source: ast.JoinSource, scope: Scope, shared: Shared, visible: tu
     right = bind_source(source.right, scope, shared, visible + left.entries)
     check_aliases(left.entries, right.entries, shared.position(source.right))
     using = _natural(left, right) if source.natural else source.using
-    if source.asof:
-        return _bind_asof(source, left, right, scope, shared)
     kind = KINDS[source.kind]
     both = left.entries + right.entries
     env = Env(shared, scope.over(both), "JOIN conditions")
@@ -233,10 +230,15 @@ def _bind_join(source: ast.JoinSource, scope: Scope, shared: Shared, visible: tu
     if using:
         pairs = [_using_pair(name, left, right, source, env) for name in using]
         conditions = tuple(pair for _, _, pair in pairs)
-    elif source.on is not None:
+    elif source.on is not None and not source.asof:
         conditions = bound.conjuncts(to_boolean(env.bind(source.on), "JOIN/ON", env.position(source.on), env))
-    conditions = tuple(item for item in conditions if item != bound.conjunction(()))
-    made = join(kind, left.plan, right.plan, conditions, source, shared)
+    made: plan.Plan
+    if source.asof:
+        made = nearest = bind_asof(source, left, right, [pair for *_, pair in pairs], env)
+        kind = nearest.kind
+    else:
+        conditions = tuple(item for item in conditions if item != bound.conjunction(()))
+        made = join(kind, left.plan, right.plan, conditions, source, shared)
     if kind in (plan.JoinKind.SEMI, plan.JoinKind.ANTI):
         return From(made, left.entries)
     lefts = _nullable(left.entries) if kind in (plan.JoinKind.RIGHT, plan.JoinKind.FULL) else left.entries
@@ -330,66 +332,3 @@ def _merge(
     gone = {entry.column.id for pair in pairs for entry in pair[:2]}
     rest = tuple(replace(entry, shadowed=True) if entry.column.id in gone else entry for entry in lefts + rights)
     return From(made, (*merged, *rest))
-
-
-# --- ASOF ------------------------------------------------------------------------------------------------------------
-
-
-def _bind_asof(source: ast.JoinSource, left: From, right: From, scope: Scope, shared: Shared) -> From:
-    """``ASOF JOIN``: equal keys, and the one comparison of times that picks the nearest row.
-
-    With MATCH_CONDITION every left row stays; else only LEFT keeps those without a partner.
-    """
-    env = Env(shared, scope.over(left.entries + right.entries), "JOIN conditions")
-    tests: list[Expr] = []
-    if source.using:
-        pairs = [_using_pair(name, left, right, source, env) for name in source.using]
-        tests = [pair for _, _, pair in pairs]
-        if source.match is None:
-            last = tests.pop()
-            assert isinstance(last, Compare)
-            tests.append(replace(last, op=">="))
-    elif source.on is not None:
-        tests += bound.conjuncts(to_boolean(env.bind(source.on), "JOIN/ON", env.position(source.on), env))
-    if source.match is not None:
-        tests += bound.conjuncts(to_boolean(env.bind(source.match), "MATCH_CONDITION", env.position(source.match), env))
-    keys: list[tuple[Expr, Expr]] = []
-    times: list[tuple[Expr, str, Expr]] = []
-    for test in tests:
-        sides = _asof_sides(test, left, right)
-        if sides is None:
-            raise FeatureNotSupported(
-                "a condition of ASOF JOIN other than left = right and one of >= > <= < is not supported",
-                position=shared.position(source.on or source),
-            )
-        one, op, other = sides
-        if op == "=":
-            keys.append((one, other))
-        else:
-            times.append((one, op, other))
-    if len(times) != 1:
-        raise SyntaxFailure("ASOF JOIN takes exactly one of >= > <= <", position=shared.position(source))
-    time, op, right_time = times[0]
-    is_left = source.kind is ast.JoinKind.LEFT or source.match is not None
-    made = plan.AsofJoin(left.plan, right.plan, tuple(keys), time, op, right_time, is_left)
-    rights = _nullable(right.entries) if is_left else right.entries
-    if source.using:
-        merged = [Entry(entry.name, entry.column) for entry, _, _ in pairs]
-        gone = {entry.column.id for pair in pairs for entry in pair[:2]}
-        rest = [replace(item, shadowed=True) if item.column.id in gone else item for item in left.entries + rights]
-        return From(made, (*merged, *rest))
-    return From(made, left.entries + rights)
-
-
-def _asof_sides(test: Expr, left: From, right: From) -> tuple[Expr, str, Expr] | None:
-    """The comparison with the left table's side first, or None where it is not one of both tables."""
-    if not isinstance(test, Compare) or (test.op != "=" and test.op not in MIRRORED):
-        return None
-    lefts = frozenset(entry.column.id for entry in left.entries)
-    rights = frozenset(entry.column.id for entry in right.entries)
-    one, other = bound.columns_of(test.left), bound.columns_of(test.right)
-    if one & lefts and not one & rights and other & rights and not other & lefts:
-        return test.left, test.op, test.right
-    if one & rights and not one & lefts and other & lefts and not other & rights:
-        return test.right, MIRRORED.get(test.op, test.op), test.left
-    return None

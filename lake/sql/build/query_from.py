@@ -126,6 +126,10 @@ class FromBuild(BaseBuild):
         """``a ASOF JOIN b ON c``."""
         return ast.JoinSource(_join_kind(words), left, right, on=condition, asof=True)
 
+    def asof_using(self, left: ast.Source, words: str, right: ast.Source, columns: tuple[str, ...]) -> ast.Source:
+        """``a ASOF JOIN b USING (c)``, the last column compared by ``>=``."""
+        return ast.JoinSource(_join_kind(words), left, right, using=columns, asof=True)
+
     def match_join(
         self, left: ast.Source, words: str, right: ast.Source, condition: ast.Expr, on: ast.Expr | None
     ) -> ast.Source:

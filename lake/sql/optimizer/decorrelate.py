@@ -141,6 +141,8 @@ def _lift_asof(node: AsofJoin, planning: Planning) -> Plan:
     left, right = Lifting(node.left, planning), Lifting(node.right, planning)
     keys = tuple((left.lift(one), right.lift(two)) for one, two in node.keys)
     left_time, right_time = left.lift(node.left_time), right.lift(node.right_time)
+    if any(has_subquery(condition) for condition in node.conditions):
+        raise FeatureNotSupported("a subquery over both sides of an ASOF join is not supported")
     changed = replace(node, keys=keys, left_time=left_time, right_time=right_time, left=left.input, right=right.input)
     return Project(node.columns, node.columns, changed)
 

@@ -132,7 +132,9 @@ def _properties(plan: Plan, planning: Planning) -> Properties:
             return _join(plan, below(plan.left), below(plan.right))
         case AsofJoin():
             left = below(plan.left)
-            return Properties(left.non_null, left.keys, left.has_row and plan.is_left)
+            if plan.kind in (JoinKind.RIGHT, JoinKind.FULL):
+                return Properties(frozenset(), (), left.has_row and plan.kind is JoinKind.FULL)
+            return Properties(left.non_null, left.keys, left.has_row and plan.kind is JoinKind.LEFT)
         case SetOperation():
             return _set_operation(plan, below(plan.left), below(plan.right))
         case Materialize(input=source):

@@ -432,6 +432,9 @@ class Push:
         return Project((*columns, *made.values()), (*columns, *either), joined), made
 
     def _asof_join(self, plan: AsofJoin, need: frozenset[int]) -> tuple[Plan, Given]:
+        if plan.kind in (JoinKind.RIGHT, JoinKind.FULL):
+            words = f"an ASOF {plan.kind.value.upper()} join in a correlated subquery is not supported"
+            raise FeatureNotSupported(words)
         if self.requires(plan.right) or self.uses_of(two for _, two in plan.keys) or self.uses_of((plan.right_time,)):
             raise FeatureNotSupported("the right side of an ASOF join in a correlated subquery is not supported")
         left, given = self.push(plan.left, need | self.uses_of(plans.expressions_of(plan)))

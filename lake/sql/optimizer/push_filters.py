@@ -79,6 +79,8 @@ def _push(plan: Plan, conjuncts: Conjuncts) -> Plan:
             return _push_through(plan, plan.input, conjuncts, _itself(plan.input.columns))
         case Join():
             return _push_join(plan, conjuncts)
+        case AsofJoin(kind=JoinKind.RIGHT | JoinKind.FULL):
+            return _over(replace(plan, left=_push(plan.left, ()), right=_push(plan.right, ())), conjuncts)
         case AsofJoin():
             ids = columns_in(plan.left.columns)
             to_left = tuple(item for item in conjuncts if _is_within(item, ids))
