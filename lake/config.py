@@ -278,12 +278,12 @@ class Config:
     console_extensions: tuple[str, ...] = setting(
         (), "LAKE_CONSOLE_EXTENSIONS", None, "scripts the console loads, separated as in PATH", used=False)
     ai_url: str = setting(
-        "http://127.0.0.1:11434/v1", "LAKE_AI_URL", None, "endpoint of the AI functions", used=False)
-    ai_key: str | None = setting(None, "LAKE_AI_KEY", None, "bearer key to it", secret=True, used=False)
-    ai_model: str = setting("llama3.2", "LAKE_AI_MODEL", None, "model that completes", used=False)
-    embed_model: str = setting("nomic-embed-text", "LAKE_EMBED_MODEL", None, "model that embeds", used=False)
-    ai_calls: int = setting(16, "LAKE_AI_CALLS", None, "requests to it in flight", used=False)
-    ai_timeout_secs: float = setting(300.0, "LAKE_AI_TIMEOUT_SECS", None, "time of one such request", "s", used=False)
+        "http://127.0.0.1:11434/v1", "LAKE_AI_URL", None, "endpoint of the AI functions")
+    ai_key: str | None = setting(None, "LAKE_AI_KEY", None, "bearer key to it", secret=True)
+    ai_model: str = setting("llama3.2", "LAKE_AI_MODEL", None, "model that completes")
+    embed_model: str = setting("nomic-embed-text", "LAKE_EMBED_MODEL", None, "model that embeds")
+    ai_calls: int = setting(16, "LAKE_AI_CALLS", None, "requests to it in flight")
+    ai_timeout_secs: float = setting(300.0, "LAKE_AI_TIMEOUT_SECS", None, "time of one such request", "s")
     share_url_secs: float = setting(
         900.0, "LAKE_SHARE_URL_SECS", None, "how long a shared link lasts", "s", used=False)
 

@@ -186,4 +186,5 @@ STATEMENTS_RUNNING: Final = Gauge("lake_statements_running", "Statements on thre
 SESSIONS: Final = Gauge("lake_sessions", "Sessions that are open.")
 PAGES_BYTES: Final = Gauge("lake_pages_bytes", "Bytes of kept pages of typed answers.")
 QUERY_MEMORY_BYTES: Final = Gauge("lake_query_memory_bytes", "Bytes that running queries hold.")
+AI_REQUESTS: Final = Counter("lake_ai_requests_total", "Requests to the endpoint of the AI functions.")
 SPILLED_BYTES: Final = Counter("lake_spilled_bytes_total", "Bytes that queries wrote to disk for want of memory.")

@@ -130,3 +130,14 @@ def _narrow(array: pa.Array, type: Decimal) -> pa.Array:
     words = np.frombuffer(array.buffers()[1], np.int64)[array.offset * step : (array.offset + len(array)) * step : step]
     valid = None if array.null_count == 0 else pc.is_valid(array).buffers()[1]
     return pa.Array.from_buffers(pa.int64(), len(array), [valid, pa.py_buffer(np.ascontiguousarray(words))])
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRows:
+    """The rows of one batch in physical types."""
+
+    batch: pa.RecordBatch
+
+    def parts(self, columns: Sequence[str], predicates: Sequence[Predicate]) -> Sequence[Part]:
+        """The batch as one part."""
+        return [Part(self.batch.num_rows, lambda: [self.batch.select(list(columns))])]

@@ -158,6 +158,13 @@ class Text(Type):
 
 
 @dataclass(frozen=True, slots=True)
+class Uuid(Text):
+    """A universally unique identifier, kept as its text: 36 characters, lower case."""
+
+    sql = "UUID"
+
+
+@dataclass(frozen=True, slots=True)
 class Json(Type):
     """JSON text."""
 
@@ -290,7 +297,7 @@ def _field_name(name: str) -> str:
 TINYINT, SMALLINT, INT, BIGINT = Integer(8), Integer(16), Integer(32), Integer(64)
 OID = Oid()
 REAL, DOUBLE = Float(32), Float(64)
-NULL, BOOLEAN, TEXT, JSON, BYTES = Null(), Boolean(), Text(), Json(), Bytes()
+NULL, BOOLEAN, TEXT, UUID, JSON, BYTES = Null(), Boolean(), Text(), Uuid(), Json(), Bytes()
 DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL = Date(), Time(), Timestamp(), Timestamp(zoned=True), Interval()
 
 
@@ -325,14 +332,15 @@ TYPES: Final[tuple[TypeNames, ...]] = (
     TypeNames(DOUBLE, ("double", "double precision", "float8"), "Float64", 701, 1022, "double", "number"),
     TypeNames(TEXT, ("varchar", "text", "string", "char", "character", "character varying", "bpchar", "name"),
               "Utf8", 25, 1009, "string", "string"),
+    TypeNames(UUID, ("uuid",), "Utf8", 2950, 2951, "string", "string"),
     TypeNames(JSON, ("json", "variant", "jsonb"), "Json", 25, 1009, "string", "string"),
     TypeNames(BYTES, ("bytea", "binary", "varbinary", "blob"), "Binary", 17, 1001, "binary", "string"),
     TypeNames(DATE, ("date",), "Date32", 1082, 1182, "date", "string"),
     TypeNames(TIME, ("time", "time without time zone"), "Time64(Microsecond)", 1083, 1183, "time", "string"),
-    TypeNames(TIMESTAMP, ("timestamp", "datetime", "timestamp without time zone"), "Timestamp(Microsecond, None)",
-              1114, 1115, "timestamp", "string"),
-    TypeNames(TIMESTAMPTZ, ("timestamptz", "timestamp with time zone"), 'Timestamp(Microsecond, Some("UTC"))',
-              1184, 1185, "timestamptz", "string"),
+    TypeNames(TIMESTAMP, ("timestamp", "datetime", "timestamp without time zone", "timestamp_ntz"),
+              "Timestamp(Microsecond, None)", 1114, 1115, "timestamp", "string"),
+    TypeNames(TIMESTAMPTZ, ("timestamptz", "timestamp with time zone", "timestamp_ltz"),
+              'Timestamp(Microsecond, Some("UTC"))', 1184, 1185, "timestamptz", "string"),
     TypeNames(INTERVAL, ("interval",), "Interval(MonthDayNano)", 1186, 1187, None, "string"),
 )
 DECIMAL_SPELLINGS: Final = ("decimal", "numeric", "dec")

@@ -405,6 +405,7 @@ class Session:
             local_files=self.principal.owner,
             session=values,
             names=self._names,
+            config=self.database.config,
         )
 
     def _names(self) -> PgNames:

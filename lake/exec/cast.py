@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from lake.arrow_names import is_spelled, zone_of_type
 from lake.errors import DatatypeMismatch, DatetimeOverflow, NumericOutOfRange
 from lake.exec import decimals
-from lake.exec.cast_text import from_text, split_list, to_text
+from lake.exec.cast_text import from_text, read_uuids, split_list, to_text
 from lake.exec.constants import as_array, list_array, list_parts, map_array, map_entries, struct_array
 from lake.exec.decimals import Scaled, Value
 from lake.exec.kernels import views
@@ -46,6 +46,7 @@ from lake.types import (
     Time,
     Timestamp,
     Type,
+    Uuid,
 )
 
 MICROSECONDS_OF_DAY: Final = 86_400_000_000
@@ -82,6 +83,10 @@ def _cast(value: pa.Array, source: Type, target: Type, *, is_try: bool, settings
     """A column with values as another type, by what the two types are."""
     zone = zone_of_type(target) or zone_of_type(source) or ("UTC" if settings is None else settings.time_zone)
     match source, target:
+        case (Text() | Json(), Uuid()):
+            return read_uuids(value, is_try=is_try)
+        case (_, Uuid()):
+            raise DatatypeMismatch(f"cannot cast type {source} to {target}")
         case (Text() | Json(), Text()):
             return value
         case (_, Text() | Json()) if not isinstance(source, Text):

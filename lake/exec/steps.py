@@ -21,7 +21,7 @@ from lake.exec.decimals import Value
 from lake.exec.kernels import views
 from lake.sql import bound
 from lake.sql.catalog import Settings
-from lake.types import Decimal, Float, Interval, List, Map, Struct, Type
+from lake.types import TEXT, Decimal, Float, Interval, List, Map, Struct, Type
 
 Run: TypeAlias = Callable[..., Value]
 UNKNOWN: Final = pa.scalar(None, pa.bool_())
@@ -178,7 +178,7 @@ def conversion(source: Type, target: Type, is_try: bool, settings: Settings | No
 
     def run(batch: pa.RecordBatch, operand: Value) -> Value:
         if isinstance(operand, pa.DictionaryArray):
-            if target.physical == pa.string():
+            if target == TEXT:
                 return operand
             try:
                 return over_entries(0, (operand,))

@@ -15,6 +15,7 @@ from lake.storage.catalog.statistics import ColumnStatistics, TableStatistics
 from lake.types import Type
 
 if TYPE_CHECKING:
+    from lake.config import Config
     from lake.sql.bound import Column
     from lake.sql.plan import Plan
 
@@ -91,6 +92,7 @@ class Settings:
     local_files whether files of this machine may be read
     user, database, schema, session    what the functions of those names answer
     names       makes what the functions of pg_catalog look names and oids up in
+    config      the program's configuration, for functions that reach out of it
     """
 
     now: int
@@ -102,6 +104,7 @@ class Settings:
     local_files: bool = False
     session: Mapping[str, str] = field(default_factory=dict)
     names: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
+    config: Config | None = field(default=None, compare=False, repr=False)
 
 
 __all__ = ["Catalog", "ColumnStatistics", "Settings", "Table", "TableColumn", "TableStatistics", "View"]

@@ -34,6 +34,7 @@ from lake.types import (
     Time,
     Timestamp,
     Type,
+    Uuid,
     pg_oid,
 )
 
@@ -48,6 +49,8 @@ def binary_column(column: pa.Array, type: Type) -> pa.Array:
     match type:
         case Null():
             return pa.nulls(len(column), pa.binary())
+        case Uuid():
+            return _fixed(column, _uuid_bytes(column))
         case Text() | Json() | Bytes():
             return column.cast(pa.binary())
         case Boolean():
@@ -103,6 +106,14 @@ def _fixed(column: pa.Array, values: Any) -> pa.Array:
     offsets = np.arange(len(column) + 1, dtype=np.int32) * size
     buffers = [pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(values).view(np.uint8))]
     return _with_nulls(pa.Array.from_buffers(pa.binary(), len(column), [None, *buffers]), column)
+
+
+def _uuid_bytes(column: pa.Array) -> Any:
+    """uint8[rows, 16]: the bytes that the digits of UUIDs write."""
+    digits = pc.replace_substring(column.fill_null("0" * 32), "-", "")
+    codes = np.frombuffer(pa.concat_arrays([digits]).buffers()[2], np.uint8)[: 32 * len(digits)].reshape(-1, 32)
+    values = np.where(codes >= ord("a"), codes - (ord("a") - 10), codes - ord("0")).astype(np.uint8)
+    return values[:, 0::2] << 4 | values[:, 1::2]
 
 
 def _with_nulls(made: pa.Array, column: pa.Array) -> pa.Array:

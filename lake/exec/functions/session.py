@@ -251,6 +251,16 @@ def error(message: pa.Array) -> pa.Array:
     return message
 
 
+@scalar("txid_current() -> BIGINT", group=GROUP, origin="duckdb", volatility="stable", takes_call=True)
+def txid_current(*, call: CallInfo) -> pa.Scalar:
+    """A number of the statement, greater than those of all statements before it: its start in microseconds.
+
+    >>> txid_current() = txid_current()
+    true
+    """
+    return pa.scalar(_settings(call).now, pa.int64())
+
+
 # --- what Postgres clients ask ---------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from lake.errors import DatetimeOverflow, InvalidParameter, LakeError
 from lake.exec import decimals
 from lake.exec.cast import MICROSECONDS_OF_DAY, cast, decimal_to_double
+from lake.exec.constants import as_array
 from lake.exec.decimals import Value
 from lake.exec.functions import clock, dates
 from lake.exec.functions.columns import all_valid, columns, map_distinct, over_texts, with_constants
@@ -149,6 +150,18 @@ def try_to_date(text: Value, format: Value | None = None) -> pa.Array:
     NULL | 2016-12-31
     """
     return _days(try_to_timestamp(text, format))
+
+
+@scalar("time(value ANY) -> TIME", group=GROUP, origin="spark", takes_call=True)
+def time(value: Value, *, call: CallInfo) -> pa.Array:
+    """The time of day of a moment, or that a text writes.
+
+    >>> SELECT time('12:30'), time(TIMESTAMP '2024-01-01 10:20:30')
+    12:30:00 | 10:20:30
+
+    22P02  a text that is no time
+    """
+    return cast(as_array(value, call.rows), call.types[0], TIME, settings=call.settings)
 
 
 @scalar("try_to_time(text VARCHAR) -> TIME", group=GROUP, origin="spark")

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.errors import InvalidParameter, InvalidText
+from lake.exec.cast import cast
 from lake.exec.constants import as_array
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import map_distinct, with_constants
 from lake.exec.functions.json import dump, load
 from lake.sql.registry import CallInfo, scalar
-from lake.types import Bytes, Date, Decimal, Float, Integer, List, Map, Null, Struct, Text, Timestamp, Type
+from lake.types import JSON, Bytes, Date, Decimal, Float, Integer, List, Map, Null, Struct, Text, Timestamp, Type
 
 GROUP: Final = "casts"
 CHARSETS: Final = ("us-ascii", "iso-8859-1", "utf-8", "utf-16be", "utf-16le", "utf-16", "utf-32")
@@ -117,6 +118,16 @@ def spark_encode(text: Value, charset: Value) -> pa.Array:
 
 
 # --- variants --------------------------------------------------------------------------------------------------------
+
+
+@scalar("to_variant_object(value ANY) -> JSON", group="json", origin="spark", takes_call=True)
+def to_variant_object(value: Value, *, call: CallInfo) -> pa.Array:
+    """A list, struct or map as a variant, which is JSON.
+
+    >>> to_variant_object({a: 1, b: [2, 3]})
+    {"a":1,"b":[2,3]}
+    """
+    return cast(as_array(value, call.rows), call.types[0], JSON, settings=call.settings)
 
 
 @scalar("parse_json(text VARCHAR) -> JSON", group="json", origin="spark")

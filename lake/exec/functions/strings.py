@@ -376,6 +376,16 @@ def strpos(text: Value, part: Value) -> pa.Array:
     return with_constants(run, pa.int32(), text, part)
 
 
+@scalar("bit_position(part VARCHAR, bits VARCHAR) -> INT", group="bits", origin="duckdb")
+def bit_position(part: Value, bits: Value) -> pa.Array:
+    """Where a text of 0 and 1 begins in another, from 1; 0 where it does not.
+
+    >>> bit_position('010', '1110101')
+    4
+    """
+    return strpos(bits, part)
+
+
 @scalar("starts_with(text VARCHAR, part VARCHAR) -> BOOLEAN", group=GROUP, aliases=("prefix", "startswith", "^@"))
 def starts_with(text: Value, part: Value) -> pa.Array:
     """Whether the text begins with a part.

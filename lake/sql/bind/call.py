@@ -19,7 +19,7 @@ from lake.types import BOOLEAN, TEXT, Interval
 def bind_call(call: ast.Call, env: Env) -> Expr:
     """A call of a scalar, aggregate or window function."""
     name = dialect_name(function_name(call.name), env.shared.settings)
-    if name == "grouping":
+    if name in ("grouping", "grouping_id"):
         return aggregate.bind_grouping(call, env)
     if name == "overlaps" and len(call.arguments) == 4:
         return bind_overlaps(call, env)

@@ -64,6 +64,7 @@ from lake.types import (
     Time,
     Timestamp,
     Type,
+    Uuid,
 )
 
 _WIDE: Final = Context(prec=200)
@@ -78,7 +79,7 @@ def is_numeric(type: Type) -> bool:
 
 def is_string_literal(expr: Expr) -> bool:
     """Whether ``expr`` is a text constant, which takes the type of its neighbour."""
-    return isinstance(expr, Literal) and isinstance(expr.type, Text) and expr.value is not None
+    return isinstance(expr, Literal) and expr.type == TEXT and expr.value is not None
 
 
 # --- arithmetic ------------------------------------------------------------------------------------------------------
@@ -171,7 +172,7 @@ def _merged_struct(left: Struct, right: Struct) -> Struct | None:
 def compared_type(left: Expr, right: Expr) -> Type | None:
     """The type in which ``left`` and ``right`` are compared, or None where they cannot be."""
     for one, other in ((left, right), (right, left)):
-        if is_string_literal(one) and not isinstance(other.type, Text | Null):
+        if is_string_literal(one) and other.type != TEXT and not isinstance(other.type, Null):
             return other.type
         if isinstance(one, Literal) and not isinstance(other, Literal) and (kept := _kept_type(one, other.type)):
             return kept
@@ -249,7 +250,7 @@ def cast_literal(literal: Literal, type: Type, time_zone: str = "UTC") -> Litera
     value = literal.value
     if value is None:
         return Literal(type, None)
-    if type.spelled and not isinstance(type, Text):
+    if (type.spelled and not isinstance(type, Text)) or isinstance(type, Uuid):
         return None
     match literal.type, type:
         case Text(), Text():

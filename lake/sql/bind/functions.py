@@ -50,8 +50,9 @@ def bind_function(source: ast.FunctionSource, env: Env) -> From:
     overloads = table_overloads(name)
     if not overloads:
         return _bind_scalar(source, name, env)
-    named = {item.name: item.value for item in source.arguments if item.name is not None}
-    arguments = [_constant_list(env.bind(item.value)) for item in source.arguments if item.name is None]
+    given = [_as_named(item) for item in source.arguments]
+    named = {item.name: item.value for item in given if item.name is not None}
+    arguments = [_constant_list(env.bind(item.value)) for item in given if item.name is None]
     if all(isinstance(item, Literal) for item in arguments):
         choice = choose(name, overloads, arguments, env, env.position(source))
         if all(isinstance(item, Literal) for item in choice.arguments):
@@ -61,6 +62,15 @@ def bind_function(source: ast.FunctionSource, env: Env) -> From:
     if lists is None or named:
         raise FeatureNotSupported(f"the arguments of {name}() must be constants", position=env.position(source))
     return _unnest(source, name, [call_function(lists, arguments, env, source)], env)
+
+
+def _as_named(item: ast.Argument) -> ast.Argument:
+    """``header = true``, as a table function's option may be written, as ``header => true``."""
+    value = item.value
+    if item.name is None and isinstance(value, ast.Binary) and value.op == "=" and isinstance(value.left, ast.Column):
+        if len(value.left.name.parts) == 1:
+            return ast.Argument(value.right, value.left.name.last, span=item.span)
+    return item
 
 
 def _bind_spark_query(source: ast.FunctionSource, env: Env) -> From:

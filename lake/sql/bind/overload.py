@@ -39,6 +39,7 @@ from lake.types import (
     Time,
     Timestamp,
     Type,
+    Uuid,
     parse_type_name,
 )
 
@@ -277,7 +278,7 @@ def cast_cost(source: Type, target: Type, text: bool) -> float | None:
             return 6.0 if a else 2.5
         case Timestamp(), Date():
             return 9.0
-        case (Json(), Text()) | (Text(), Json()):
+        case (Json() | Uuid(), Text()) | (Text(), Json()):
             return 1.0
         case _ if text:
             return LITERAL_COSTS.get(target.__class__, 10.5) + (0.2 if target == TIMESTAMPTZ else 0.0)

@@ -27,6 +27,8 @@ class CallBuild(BaseBuild):
                 return ast.Columns(pattern)
             case ("struct" | "struct_pack",), _ if any(argument.name for argument in values):
                 return _named_struct(values)
+            case ("struct_insert",), (first, *rest) if rest and all(argument.name for argument in rest):
+                return _call("struct_concat", first.value, _named_struct(tuple(rest)))
             case ("row",), _ if not distinct and not order:
                 return ast.Row(tuple(argument.value for argument in values))
         return ast.Call(path, values, distinct, order or (), ignore_nulls=nulls == "ignore nulls")

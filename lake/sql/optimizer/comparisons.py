@@ -16,7 +16,6 @@ from lake.sql.optimizer.expressions import UNKNOWN, is_not_null, is_null
 from lake.types import (
     BOOLEAN,
     DATE,
-    TEXT,
     TIMESTAMP,
     Boolean,
     Bytes,
@@ -28,6 +27,7 @@ from lake.types import (
     Time,
     Timestamp,
     Type,
+    Uuid,
 )
 
 DAY: Final = 86_400_000_000
@@ -68,7 +68,7 @@ def cast_literal(literal: Literal, type: Type) -> Literal | None:
     value = literal.value
     if value is None:
         return Literal(type, None)
-    if isinstance(literal.type, Text) and isinstance(type, Text):
+    if isinstance(literal.type, Text) and isinstance(type, Text) and not isinstance(type, Uuid):
         return Literal(type, value)
     if type.spelled:
         return None

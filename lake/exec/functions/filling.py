@@ -1,0 +1,166 @@
+"""Gaps filled and ranges cut: fill over a window, weighted quantiles, boundaries of equal bins."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lake.errors import InvalidParameter, UndefinedFunction
+from lake.exec import decimals
+from lake.exec.cast import cast, decimal_to_double
+from lake.exec.decimals import Value
+from lake.exec.functions.aggregates import Constants
+from lake.exec.functions.arithmetic import same_type
+from lake.exec.functions.collecting import Collected
+from lake.exec.functions.columns import map_rows
+from lake.exec.kernels import views
+from lake.sql.registry import Accumulator, CallInfo, aggregate, scalar, window
+from lake.types import DOUBLE, Date, Decimal, Float, Integer, Time, Timestamp, Type
+
+if TYPE_CHECKING:
+    from lake.exec.operators.window_input import WindowInput
+
+BINS_MAX: Final = 100_000
+
+
+# --- fill ------------------------------------------------------------------------------------------------------------
+
+
+@window("fill(value NUMERIC) -> NUMERIC", origin="duckdb", returns=same_type)
+def fill(input: WindowInput, value: pa.Array) -> pa.Array:
+    """The value; where it is NULL, the one on the line through its neighbours that are not, by the window's one sort key.
+
+    >>> SELECT fill(x) OVER (ORDER BY i) AS n FROM (VALUES (1, 10.0), (2, NULL), (4, 40.0)) AS t(i, x) ORDER BY i
+    10.0 / 20.0 / 40.0
+
+    42883  a window without one sort key of numbers or moments
+    """
+    if len(input.order) != 1:
+        raise UndefinedFunction("fill() takes a window with one sort key")
+    keys, _ = _as_floats(input.order_values[0], input.order[0].expr.type)
+    numbers, valid = _as_floats(value, input.returns)
+    rows = np.flatnonzero(valid)
+    if rows.size in (0, input.rows):
+        return value
+    # The valid rows of a partition stand together in ``rows``, so neighbours are found by one search.
+    low, high = np.searchsorted(rows, input.partition_start), np.searchsorted(rows, input.partition_end)
+    after = np.searchsorted(rows, input.row)
+    last = np.clip(np.minimum(after, high - 1), 0, rows.size - 1)
+    first = np.clip(np.where(last == after, after - 1, last - 1), low, rows.size - 1)
+    last = np.where(last <= first, np.minimum(first + 1, rows.size - 1), last)
+    left, right = rows[first], rows[last]
+    with np.errstate(all="ignore"):
+        share = (keys - keys[left]) / (keys[right] - keys[left])
+        made = numbers[left] + share * (numbers[right] - numbers[left])
+    known = valid | ((high - low >= 2) & np.isfinite(made))
+    made = np.where(valid, numbers, made)
+    kept = decimals.widen(value, input.returns) if isinstance(input.returns, Decimal) else value
+    return views.plain(pc.if_else(views.to_boolean(valid), kept, _typed(made, known.astype(np.uint8), input.returns)))
+
+
+def _typed(made: Any, known: Any, type: Type) -> pa.Array:
+    """Floats as values of a type; digits past a decimal's scale are cut off."""
+    if isinstance(type, Decimal):
+        made = np.trunc(np.where(known, made, 0.0) * 10.0**type.scale) / 10.0**type.scale
+    found = cast(views.to_array(made, pa.float64(), known), DOUBLE, type)
+    return decimals.widen(found, type) if isinstance(type, Decimal) else found
+
+
+def _as_floats(array: pa.Array, type: Type) -> tuple[Any, Any]:
+    """float64[rows] and where there is a value.
+
+    42883  a type that is neither numbers nor moments
+    """
+    if isinstance(type, Decimal):
+        array = decimal_to_double(decimals.widen(array, type), type.scale)
+    elif not isinstance(type, Integer | Float | Date | Time | Timestamp):
+        raise UndefinedFunction(f"fill() does not take {type.sql}")
+    valid = views.valid_of(array)
+    known = np.ones(len(array), bool) if valid is None else valid.astype(bool)
+    return np.where(known, views.values_of(array).astype(np.float64), np.nan), known
+
+
+# --- weighted quantiles ----------------------------------------------------------------------------------------------
+
+
+@aggregate("approx_percentile_cont_with_weight(value DOUBLE, weight DOUBLE, share DOUBLE) -> DOUBLE", group="aggregates")
+@aggregate("approx_percentile_cont_with_weight(value DOUBLE, weight DOUBLE, share DOUBLE, centroids BIGINT) -> DOUBLE",
+           group="aggregates")  # fmt: skip
+def approx_percentile_cont_with_weight(call: CallInfo, constants: Constants) -> Accumulator:
+    """The value below which the share of the weights lies, between two values in proportion; rows with a NULL do not count.
+
+    >>> approx_percentile_cont_with_weight(i, 0.5) WITHIN GROUP (ORDER BY i) FROM (VALUES (1), (2), (3)) AS t(i)
+    2.5
+
+    22023  a share out of 0 to 1
+    """
+    share = constants[2]
+    if not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise InvalidParameter(f"percentile value {share} is not between 0 and 1")
+    return WeightedQuantile(call, 1 - share if call.descending else float(share))
+
+
+class WeightedQuantile(Collected):
+    """A share's value among weighted values, each a centroid of its own. Source: Dunning, "Computing Extremely Accurate
+    Quantiles Using t-Digests", 2019, which spreads a centroid's weight evenly around it."""
+
+    def __init__(self, call: CallInfo, share: float) -> None:
+        super().__init__(call.types)
+        self._share = share
+
+    def finish(self, group_count: int) -> pa.Array:
+        """DOUBLE, NULL of no values."""
+        offsets, (value, weight, *_) = self.by_group(group_count, with_nulls=False)
+        groups = np.repeat(np.arange(group_count), np.diff(offsets))
+        known = ~np.isnan(views.values_of(pc.fill_null(weight, np.nan)))
+        groups, numbers = groups[known], views.values_of(value)[known]
+        weights = views.values_of(pc.fill_null(weight, 0.0))[known]
+        order = np.lexsort((numbers, groups))
+        groups, numbers, weights = groups[order], numbers[order], weights[order]
+        ends = np.cumsum(np.bincount(groups, minlength=group_count))
+        starts = np.concatenate(([0], ends[:-1])).astype(np.int64)
+        some = ends > starts
+        if not some.any():
+            return pa.nulls(group_count, pa.float64())
+        starts = np.minimum(starts, len(numbers) - 1)
+        before = np.concatenate(([0.0], np.cumsum(weights)))
+        base, rank = before[starts], self._share * (before[ends] - before[starts])
+        place = np.searchsorted(before[1:], base + rank, side="right")
+        place = np.clip(place, starts, np.maximum(ends - 1, starts))
+        low, high = numbers[np.maximum(place - 1, starts)], numbers[np.minimum(place + 1, np.maximum(ends - 1, starts))]
+        inside = (place > starts) & (place < ends - 1)
+        spread = (high - low) / np.where(inside, 2.0, 1.0)
+        with np.errstate(all="ignore"):
+            made = numbers[place] + ((rank - (before[place] - base)) / weights[place] - 0.5) * spread
+        return views.to_array(np.clip(made, low, high), pa.float64(), some.astype(np.uint8))
+
+
+# --- bins ------------------------------------------------------------------------------------------------------------
+
+
+@scalar("equi_width_bins(low BIGINT, high BIGINT, count BIGINT, nice BOOLEAN) -> BIGINT[]", group="statistics",
+        origin="duckdb")  # fmt: skip
+def equi_width_bins(low: Value, high: Value, count: Value, nice: Value) -> pa.Array:
+    """The upper boundaries of so many bins of one width, with nice of a width and boundaries that people use.
+
+    >>> SELECT equi_width_bins(0, 10, 2, true), equi_width_bins(0, 97, 4, false)
+    [5, 10] | [25, 50, 75, 100]
+
+    22023  bounds in the wrong order, or no count
+    """
+
+    def bins(low: int, high: int, count: int, nice: bool) -> list[int]:
+        if high < low or not 1 <= count <= BINS_MAX:
+            raise InvalidParameter(f"equi_width_bins takes low <= high and 1 to {BINS_MAX} bins")
+        step = max(1, -((low - high) // count))
+        if nice:
+            unit = 10 ** int(math.log10(step))
+            step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= step)
+        first = (low // step + 1) * step if nice else low + step
+        return [first + place * step for place in range(max(1, -((first - high) // step) + 1))]
+
+    return map_rows(bins, pa.list_(pa.int64()), low, high, count, nice)
