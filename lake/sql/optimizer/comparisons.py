@@ -16,6 +16,7 @@ from lake.sql.optimizer.expressions import UNKNOWN, is_not_null, is_null
 from lake.types import (
     BOOLEAN,
     DATE,
+    TEXT,
     TIMESTAMP,
     Boolean,
     Bytes,
