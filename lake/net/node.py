@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import hmac
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, cast
@@ -20,6 +20,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 from lake import __version__, log
 from lake.config import Config
 from lake.db.database import Database
+from lake.db.feed import Feed
 from lake.db.result import Result
 from lake.db.session import Session
 from lake.db.write.once import Once
@@ -35,6 +36,7 @@ from lake.errors import (
 )
 from lake.exec.context import Cancellation
 from lake.metrics import HTTP_RUNNING, SESSIONS, STATEMENTS_RUNNING
+from lake.net.feeds import Chunk, Encode, Feeds
 from lake.roles import OWNER, Principal, Role, Tokens
 from lake.storage.commits.sequencer import Acknowledged
 from lake.types import Type
@@ -70,6 +72,8 @@ class Node:
         self._requests = 0
         self._idle = asyncio.Event()
         self._sessions: dict[tuple[str, str], _Kept] = {}
+        self.feeds = Feeds(self)
+        database.lake.on_commit(self.feeds.committed)
 
     # --- who is asking -----------------------------------------------------------------------------------------------
 
@@ -255,6 +259,18 @@ class Node:
         principal.require(Role.ADMIN)
         return await self.call(lambda: self.database.define_table(_name(table), columns))
 
+    async def watch(
+        self, principal: Principal, table: str, after: int | None, *, old: bool, encode: Encode
+    ) -> AsyncIterator[Chunk]:
+        """A table's feed from a position on, or from this moment; the first chunk is empty and says where it begins.
+
+        42P01  no such table, or it was dropped      22023  the position is no longer kept
+        """
+        principal.require(Role.READ)
+        feed = await self.call(lambda: Feed.of(self.database, _name(table), old=old))
+        async for chunk in self.feeds.watch(feed, after, encode):
+            yield chunk
+
     async def wait_for(self, commit: int) -> None:
         """Returns once this node has seen ``commit``.
 
@@ -303,6 +319,7 @@ class Node:
     async def drain(self) -> None:
         """Refuses new requests and waits for those running, ``drain_secs`` at most."""
         self.state = "draining"
+        self.feeds.stop()
         self._idle.clear()
         if not self._requests:
             return

@@ -15,7 +15,7 @@ from typing import Final
 from aiohttp import web
 
 from lake import log
-from lake.doors.http import append, define, operations, sql  # noqa: F401  (importing them fills ROUTES)
+from lake.doors.http import append, define, operations, sql, streams  # noqa: F401  (importing them fills ROUTES)
 from lake.doors.http.pages import Pages
 from lake.doors.http.routes import CALLER, NODE, ROUTES, Handler, Route
 from lake.doors.http.sql import PAGES

@@ -1,0 +1,108 @@
+"""A table's feed as callers see it: its new rows, or all its changes, in answer types. Spec: HTTP, Events (``/watch``).
+
+    feed = Feed.of(database, ("orders",), old=True)
+    for batch, upto in feed.read(after=41): ...      commits 42 to the newest; ``upto`` is where to go on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from lake.db.names import find_table
+from lake.errors import FeatureNotSupported, UndefinedTable
+from lake.rows import answer_array
+from lake.storage.catalog.changes import (
+    AddFiles,
+    AlterTable,
+    AppendRows,
+    Commit,
+    DeleteRows,
+    DropTable,
+    Truncate,
+    UndropTable,
+)
+from lake.storage.catalog.model import CREATED_AT, ROW_ID, SYSTEM_COLUMNS, UPDATED_AT, VERSION, Table
+from lake.storage.tables.feed import CHANGE_TYPE, changes, check_position
+from lake.types import TEXT, Type
+
+if TYPE_CHECKING:
+    from lake.db.database import Database
+
+FED: Final = (ROW_ID, VERSION, CREATED_AT, UPDATED_AT)
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """The feed of one table.
+
+    old   changes of every kind, with ``_change_type`` and what names the row; else new rows alone
+    """
+
+    database: Database
+    table: int
+    old: bool
+
+    @staticmethod
+    def of(database: Database, name: tuple[str, ...], *, old: bool) -> Feed:
+        """The feed of the table of that name.
+
+        42P01  no such table      0A000  a table that keeps only the newest row of each key
+        """
+        table = find_table(database.lake.state, name, database.name)
+        if table.kind != "append":
+            raise FeatureNotSupported(f'the feed of keyed table "{table.name}" is not supported yet')
+        return Feed(database, table.id, old)
+
+    def start(self, after: int | None) -> int:
+        """The position to read from: ``after``, or by default the newest commit.
+
+        22023  changes after it are no longer kept, or it is to come
+        """
+        snapshot = self.database.lake.snapshot()
+        check_position(snapshot, self.table, snapshot.state.number if after is None else after)
+        return snapshot.state.number if after is None else after
+
+    def read(self, after: int, upto: int | None = None) -> Iterator[Batch]:
+        """What was committed after ``after``, up to commit ``upto`` or this moment.
+
+        22023  it is no longer kept      42P01  the table was dropped: raised behind what came before that
+        """
+        snapshot = self.database.lake.snapshot()
+        table = snapshot.stored(self.table).table
+        columns = _columns(table, old=self.old)
+        names, types = [name for name, _ in columns], [type for _, type in columns]
+        newest = snapshot.state.number if upto is None else upto
+        for piece in changes(snapshot, self.table, after, newest, old=self.old):
+            arrays = [answer_array(piece.batch.column(name), type) for name, type in columns]
+            yield Batch(pa.RecordBatch.from_arrays(arrays, names=names), types, piece.upto)
+        if table.lost and newest >= table.lost:
+            raise UndefinedTable("the table was dropped")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of a feed; everything up to commit ``upto`` has been told with them."""
+
+    rows: pa.RecordBatch
+    types: Sequence[Type]
+    upto: int
+
+
+def touched_by(commit: Commit) -> set[int]:
+    """The tables whose rows or definition a commit changes."""
+    return {change.table for change in commit.changes if isinstance(change, _TOUCHING)}
+
+
+_TOUCHING: Final = (AddFiles, AlterTable, AppendRows, DeleteRows, DropTable, Truncate, UndropTable)
+
+
+def _columns(table: Table, *, old: bool) -> list[tuple[str, Type]]:
+    columns: list[tuple[str, Type]] = [(column.name, column.type) for column in table.columns]
+    if old:
+        columns.append((CHANGE_TYPE, TEXT))
+        columns += [(name, SYSTEM_COLUMNS[name]) for name in FED]
+    return columns
