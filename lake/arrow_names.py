@@ -44,7 +44,7 @@ from lake.types import (
     parse_type_name,
 )
 
-_BY_ARROW_NAME: Final = {row.arrow_name.lower(): row.type for row in TYPES if row.type.sql != "OID"}
+_BY_ARROW_NAME: Final = {row.arrow_name.lower(): row.type for row in reversed(TYPES)}  # of several the first
 
 
 def arrow_name(type: Type) -> str:
