@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -19,9 +20,19 @@ from lake.sql.registry import CallInfo
 MakeProgram: TypeAlias = Callable[[bound.Expr], Any]
 """An expression to its ``evaluate.Program``."""
 
+CODED_ROWS: Final = 4_096
+SLOW_NS: Final = 200
+"""A call over CODED_ROWS texts or more that takes so long a row is worth a dictionary, which costs some 35 ns a row."""
+REPEATED_SHARE: Final = 0.7
+"""The share of its rows that a dictionary's entries may be for this to go on."""
+
 
 class RunCall:
-    """Runs a function of one row's values over columns."""
+    """Runs a function of one row's values over columns.
+
+    A slow function of one text column, such as a regular expression, is run on the distinct texts of a batch alone where
+    many repeat; how slow it is, the batches before have shown.
+    """
 
     def __init__(self, expr: bound.Call, settings: Settings | None, make_program: MakeProgram) -> None:
         function = expr.function
@@ -41,15 +52,22 @@ class RunCall:
             if function.strict and function.volatility == "immutable" and not self.lambdas
             else None
         )
+        self._is_worth_codes = False
 
     def __call__(self, batch: pa.RecordBatch, *values: Value) -> Value:
         if self._over_entries is not None:
             columns = [index for index, value in enumerate(values) if isinstance(value, pa.Array)]
             if len(columns) == 1:
-                only = values[columns[0]]
+                place, only = columns[0], values[columns[0]]
+                if isinstance(only, pa.StringArray) and len(only) >= CODED_ROWS:
+                    if not self._is_worth_codes:
+                        return self._timed(values, len(only))
+                    only = only.dictionary_encode()
+                    self._is_worth_codes = len(only.dictionary) <= REPEATED_SHARE * len(only)
+                    values = (*values[:place], only, *values[place + 1 :])
                 if isinstance(only, pa.DictionaryArray) and len(only.dictionary) <= len(only):
                     try:
-                        return self._over_entries(columns[0], values)
+                        return self._over_entries(place, values)
                     except LakeError:
                         pass  # It may come from an entry that no row of this batch has.
         arguments: list[Any] = [self._argument(value, index) for value, index in zip(values, self._places)]
@@ -62,6 +80,13 @@ class RunCall:
             answer = self._run(arguments, rows)
             return answer if rows != 1 or isinstance(answer, pa.Scalar) or batch.num_rows == 1 else answer[0]
         return self._run(arguments, batch.num_rows)
+
+    def _timed(self, values: tuple[Value, ...], rows: int) -> Value:
+        """The answer for ``rows`` texts as they are, after which it is known whether that was slow."""
+        began = time.perf_counter_ns()
+        answer = self._run([self._argument(value, index) for index, value in enumerate(values)], rows)
+        self._is_worth_codes = time.perf_counter_ns() - began > SLOW_NS * rows
+        return answer
 
     def _argument(self, value: Value, index: int) -> Value:
         value = plain(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ import pytest
 import lake.exec.functions  # noqa: F401 - fills the table of functions
 from lake.errors import FeatureNotSupported, LakeError, UndefinedTable
 from lake.exec import Context, run
+from lake.exec.calls import CODED_ROWS, RunCall
 from lake.exec.cast import cast
 from lake.exec.constants import to_array
 from lake.exec.evaluate import evaluate
 from lake.sql.bind import Binder
-from lake.sql.bound import Call, Column
+from lake.sql.bound import Call, Column, Literal
 from lake.sql.catalog import Settings
 from lake.sql.parser import parse
 from lake.sql.registry import FUNCTIONS, Aggregate, CallInfo, Scalar
@@ -231,3 +233,25 @@ def test_aggregates_merge(function: Aggregate) -> None:
     assert made.type == returns.physical
     assert repr(made.to_pylist()) == repr(expected.to_pylist())
     assert made[2].as_py() in (function.of_nothing, 0, 0.0, "[]", "{}", [])
+
+
+def test_slow_calls_run_on_distinct_texts() -> None:
+    """Once a call has been slow, it is run on the distinct texts of a batch; an error of a text that is there is raised."""
+    rows = CODED_ROWS + 1
+    texts = pa.array([f"https://h{number % 10}.org/{number % 100}" for number in range(rows)])
+    calls = []
+    function = FUNCTIONS["regexp_replace"][0]
+    pattern, by = Literal(TEXT, "^https://([^/]+)/.*$"), Literal(TEXT, r"\1")
+
+    def counted(*arguments: pa.Array) -> pa.Array:
+        calls.append(max(len(value) for value in arguments if isinstance(value, pa.Array)))
+        return function.run(*arguments)
+
+    call = RunCall(Call(TEXT, replace(function, run=counted), (Column(TEXT, 1, "a"), pattern, by)), None, lambda expr: expr)
+    batch, constants = pa.record_batch([texts], ["c1"]), (pa.scalar(pattern.value), pa.scalar(by.value))
+    call._is_worth_codes = True
+    found = call(batch, texts, *constants)
+    assert calls == [100] and found.dictionary_decode().to_pylist()[:2] == ["h0.org", "h1.org"]
+    call._is_worth_codes = True
+    call(batch, pa.array([str(number) for number in range(rows)]), *constants)
+    assert not call._is_worth_codes

@@ -257,7 +257,9 @@ def regexp_replace(text: Value, pattern: Value, replacement: Value, flags: Value
 
     def run(column: pa.Array, regex: str, replacement: str, flags: str) -> pa.Array:
         by = re.sub(r"\$\{?(\d+)\}?", r"\\\1", replacement)
-        count = None if "g" in flags else 1
+        # At most one match begins at the start of a text, and Arrow is twice as fast where it need not count matches.
+        is_anchored = re.match(r"\^[^|*+?{][^|]*$", regex) is not None and not flags
+        count = None if "g" in flags or is_anchored else 1
         try:
             return pc.replace_substring_regex(
                 column, pattern=with_flags(regex, flags), replacement=by, max_replacements=count
