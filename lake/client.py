@@ -13,9 +13,10 @@ import json
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -113,6 +114,8 @@ class Acknowledged:
 class Connection(ABC):
     """A lake that statements can be sent to; a context manager that closes itself."""
 
+    _position: int | None = None
+
     @abstractmethod
     def sql(self, text: str, /, *, job: str | None = None, **params: Any) -> Answer:
         """Runs the statements of ``text``; the last one's answer.
@@ -132,6 +135,27 @@ class Connection(ABC):
         prev: int | None = None,
     ) -> Acknowledged:
         """Appends rows, exactly once for a producer and its seq; durable when it returns."""
+
+    @abstractmethod
+    def watch(self, table: str, after: int | None = None, changes: bool = False) -> Iterator[dict[str, Any]]:
+        """A table's new rows as they are committed, for as long as they are asked for; JSON's values, NULLs left out.
+
+        after    a commit: rows of later ones; by default from this moment
+        changes  updates and deletes too, each with ``_change_type``, ``_row_id``, ``_version`` and its times
+        ``position`` says where to go on. Errors as of ``GET /watch``.
+        """
+
+    @abstractmethod
+    def live(self, query: str, /, *, every_ms: int = 100, **params: Any) -> Iterator[list[dict[str, Any]]]:
+        """A query's rows now, and again after each commit that changes them, for as long as they are asked for.
+
+        every_ms  shortest time between two runs
+        """
+
+    @property
+    def position(self) -> int | None:
+        """The commit up to which ``watch`` has given everything; None before the first row."""
+        return self._position
 
     @abstractmethod
     def close(self) -> None:
@@ -154,7 +178,8 @@ class HttpConnection(Connection):
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InvalidParameter(f"{url!r} is not an http:// address")
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        self._http = kind(parts.hostname, parts.port, timeout=timeout)
+        self._connect = partial(kind, parts.hostname, parts.port)
+        self._http = self._connect(timeout=timeout)
         self._base = parts.path.rstrip("/")
         self._headers = {"x-lake-session": _session_id()}
         if token:
@@ -189,6 +214,43 @@ class HttpConnection(Connection):
         query = urlencode({name: value for name, value in given.items() if value is not None})
         answer, _ = self.request("POST", f"/append/{quote(table)}?{query}", body, kind)
         return Acknowledged(**json.loads(answer))
+
+    def watch(self, table: str, after: int | None = None, changes: bool = False) -> Iterator[dict[str, Any]]:
+        """The lines of ``GET /watch``, over a connection of its own."""
+        query = {"marks": "true", "changes": str(changes).lower(), **({} if after is None else {"after": after})}
+        for line in self._lines("GET", f"/watch/{quote(table)}?{urlencode(query)}"):
+            if line.keys() == {"_after"}:
+                self._position = line["_after"]
+            else:
+                yield line
+
+    def live(self, query: str, /, *, every_ms: int = 100, **params: Any) -> Iterator[list[dict[str, Any]]]:
+        """The answers of ``POST /live``, over a connection of its own."""
+        named = {name: _json_value(value) for name, value in params.items()}
+        asked = {"id": 1, "sql": query, "params": named, "session": self._headers["x-lake-session"]}
+        body = json.dumps({"queries": [asked], "every_ms": every_ms}).encode()
+        for line in self._lines("POST", "/live", body):
+            yield line["rows"]
+
+    def _lines(self, method: str, path: str, body: bytes | None = None) -> Iterator[dict[str, Any]]:
+        """The lines of a stream; one that is an error is raised."""
+        stream = self._connect(timeout=None)
+        try:
+            stream.request(method, self._base + path, body, {**self._headers, "Content-Type": "application/json"})
+            response = stream.getresponse()
+            if response.status >= 400:
+                raise _error(response, response.read())
+            while text := response.readline():
+                line = json.loads(text)
+                if "error" in line and "sqlstate" in line:
+                    message, detail, hint = _parts(line["error"])
+                    raise ERRORS.get(line["sqlstate"], LakeError)(message, detail=detail, hint=hint)
+                yield line
+            raise IoFailure(f"{self.url} ended the stream")
+        except (OSError, http.client.HTTPException) as error:
+            raise IoFailure(f"no answer from {self.url}: {error or type(error).__name__}") from None
+        finally:
+            stream.close()
 
     def request(
         self, method: str, path: str, body: bytes | None = None, kind: str | None = None

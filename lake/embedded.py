@@ -13,22 +13,27 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lake.client import ARROW_STREAM, Acknowledged, Answer, Connection, HttpConnection, encode_rows
 from lake.config import Config, load
 from lake.db.database import Database
+from lake.db.feed import Feed
+from lake.db.live import LiveQuery
 from lake.db.session import Session
+from lake.db.values import json_objects
 from lake.db.write.once import Once
 from lake.errors import ObjectNotInState
+from lake.exec.context import Cancellation
 from lake.net.owner import find_owner_key
 from lake.roles import OWNER
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+LOOK_SECS: Final = 1.0  # a stream that has nothing to say looks so often whether its connection was closed
 ANSWER_SECS: Final = 2.0  # a node that serves says its name sooner
 
 
@@ -118,6 +123,41 @@ class EmbeddedConnection(Connection):
         name = tuple(table.split("."))
         done = self.database.append(name, body, is_arrow=kind == ARROW_STREAM, once=once).result()
         return Acknowledged(done.seg, done.duplicate, done.conflict, done.row, done.ms)
+
+    def watch(self, table: str, after: int | None = None, changes: bool = False) -> Iterator[dict[str, Any]]:
+        """A table's new rows, or with ``changes`` all that happens to them, read from the lake itself."""
+        self._ready(writes=False)
+        feed = Feed.of(self.database, tuple(table.split(".")), old=changes)
+        position = feed.start(after)
+        while True:
+            for batch in feed.read(position):
+                yield from json_objects(batch.rows, batch.rows.schema.names, batch.types)
+                self._position = position = batch.upto
+            self._wait_beyond(position)
+
+    def live(self, query: str, /, *, every_ms: int = 100, **params: Any) -> Iterator[list[dict[str, Any]]]:
+        """A query's rows, again after each commit that changes them."""
+        self._ready(writes=False)
+        asked, clock = LiveQuery(self.session, query, params), self.database.clock
+        before: list[dict[str, Any]] | None = None
+        while True:
+            started, result = clock.monotonic(), asked.run(Cancellation())
+            version = result.version
+            rows = [row for batch in result.batches() for row in json_objects(batch, result.names, result.types)]
+            if rows != before:
+                before = rows
+                yield rows
+            clock.sleep(max(0.0, started + every_ms / 1_000 - clock.monotonic()))
+            self._wait_beyond(version)
+
+    def _wait_beyond(self, number: int) -> None:
+        """Returns when a commit after ``number`` is seen, of this process or of another."""
+        while self.database.version <= number:
+            if self.database.leads:
+                self.database.lake.wait_for(number + 1, LOOK_SECS)
+            else:
+                self.database.clock.sleep(LOOK_SECS / 10)
+            self._ready(writes=False)
 
     def tier(self) -> int:
         """Writes the log into Parquet files; how many rows were waiting."""

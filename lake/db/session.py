@@ -313,6 +313,29 @@ class Session:
         with self._lock:
             return self._execute_one(stmt, text, parameters, None, cancellation)
 
+    def run_live(
+        self,
+        query: ast.Query,
+        text: str,
+        params: Mapping[str, Any] | None,
+        cancellation: Cancellation,
+        note: Callable[[StatementCatalog, Plan], None],
+        known: int,
+    ) -> tuple[Result, int]:
+        """A live query's answer, and the definitions it was bound under.
+
+        note   told the bound plan, where those are not ``known``
+        """
+        self.principal.require(Role.READ)
+        literals = self._literals(params)
+        with self._lock:
+            settings = self.statement_settings()
+            catalog = self.database.catalog(settings)
+            run = Run(self, catalog, settings, literals, text, None, cancellation, script=text)
+            if catalog.state.definitions != known:
+                note(catalog, run.binder().query(query).plan)
+            return run.select(query), catalog.state.definitions
+
     def writes(self, text: str) -> bool:
         """Whether a statement of ``text`` needs more than the right to read.
 

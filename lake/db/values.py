@@ -6,6 +6,7 @@ Spec: HTTP, Query, answer rules 1 and 4.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -123,3 +124,14 @@ def _float(value: float | None) -> float | str | None:
     if value != value:
         return "NaN"
     return "Infinity" if value > 0 else "-Infinity"
+
+
+def json_objects(batch: pa.RecordBatch, names: Sequence[str], types: Sequence[Type]) -> list[dict[str, Any]]:
+    """A row's values by column name, as JSON has them; NULLs are left out."""
+    columns = [json_values(batch.column(i), type) for i, type in enumerate(types)]
+    if not columns:
+        return [{} for _ in range(batch.num_rows)]
+    return [
+        {name: value for name, value in zip(names, row, strict=True) if value is not None}
+        for row in zip(*columns, strict=True)
+    ]

@@ -21,6 +21,7 @@ from lake import __version__, log
 from lake.config import Config
 from lake.db.database import Database
 from lake.db.feed import Feed
+from lake.db.live import LiveQuery
 from lake.db.result import Result
 from lake.db.session import Session
 from lake.db.write.once import Once
@@ -37,6 +38,7 @@ from lake.errors import (
 from lake.exec.context import Cancellation
 from lake.metrics import HTTP_RUNNING, SESSIONS, STATEMENTS_RUNNING
 from lake.net.feeds import Chunk, Encode, Feeds
+from lake.net.live import Lives
 from lake.roles import OWNER, Principal, Role, Tokens
 from lake.storage.commits.sequencer import Acknowledged
 from lake.types import Type
@@ -73,7 +75,9 @@ class Node:
         self._idle = asyncio.Event()
         self._sessions: dict[tuple[str, str], _Kept] = {}
         self.feeds = Feeds(self)
+        self.lives = Lives(self)
         database.lake.on_commit(self.feeds.committed)
+        database.lake.on_commit(self.lives.committed)
 
     # --- who is asking -----------------------------------------------------------------------------------------------
 
@@ -271,6 +275,13 @@ class Node:
         async for chunk in self.feeds.watch(feed, after, encode):
             yield chunk
 
+    def live(
+        self, principal: Principal, session: str | None, text: str, params: Mapping[str, Any] | None
+    ) -> LiveQuery:
+        """A query to be asked again after commits that change it; in the session of that id where one is given."""
+        principal.require(Role.READ)
+        return LiveQuery(self.session(principal, session), text, params)
+
     async def wait_for(self, commit: int) -> None:
         """Returns once this node has seen ``commit``.
 
@@ -295,7 +306,7 @@ class Node:
             "nodes": [self.address],
             "shard_runs": 0,
             "python_workers": 0,
-            "live_queries": 0,
+            "live_queries": self.lives.running,
             "version": __version__,
             "releases": {self.address: __version__},
             **self.database.stats(),
@@ -320,6 +331,7 @@ class Node:
         """Refuses new requests and waits for those running, ``drain_secs`` at most."""
         self.state = "draining"
         self.feeds.stop()
+        self.lives.stop()
         self._idle.clear()
         if not self._requests:
             return

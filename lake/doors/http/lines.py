@@ -18,7 +18,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.db.values import json_values, text_array
+from lake.db.values import json_objects, json_values, text_array
 from lake.types import BOOLEAN, Date, Decimal, Integer, Interval, Json, Null, Text, Time, Timestamp, Type
 
 FEW_ROWS: Final = 256
@@ -40,24 +40,13 @@ def csv_lines(batch: pa.RecordBatch, types: Sequence[Type], separator: str) -> b
 def json_lines(batch: pa.RecordBatch, names: Sequence[str], types: Sequence[Type], end: str) -> bytes:
     """An object for each row, NULLs left out, each followed by ``end``."""
     if batch.num_rows < FEW_ROWS or len(set(names)) < len(names) or not names:
-        return b"".join(orjson.dumps(row) + end.encode() for row in objects(batch, names, types))
+        return b"".join(orjson.dumps(row) + end.encode() for row in json_objects(batch, names, types))
     found = []
     for piece in _pieces(batch):
         members = [_members(piece.column(i), name, type) for i, (name, type) in enumerate(zip(names, types, strict=True))]
         body = pc.utf8_rtrim(pc.binary_join_element_wise(*members, ""), characters=",")
         found.append(_joined(pc.binary_join_element_wise("{", body, "}", ""), end))
     return b"".join(found)
-
-
-def objects(batch: pa.RecordBatch, names: Sequence[str], types: Sequence[Type]) -> list[dict[str, Any]]:
-    """An object for each row, NULLs left out."""
-    columns = [json_values(batch.column(i), type) for i, type in enumerate(types)]
-    if not columns:
-        return [{} for _ in range(batch.num_rows)]
-    return [
-        {name: value for name, value in zip(names, row, strict=True) if value is not None}
-        for row in zip(*columns, strict=True)
-    ]
 
 
 def csv_field(value: str, separator: str) -> str:
