@@ -26,9 +26,9 @@ from lake.sql.catalog import Table as PlanTable
 from lake.sql.catalog import View as PlanView
 from lake.sql.optimizer import optimize
 from lake.sql.plan import Plan
-from lake.storage.catalog.model import SYSTEM_COLUMNS, Column, Table, View
+from lake.storage.catalog.model import DELETED, SYSTEM_COLUMNS, Column, Table, View
 from lake.storage.catalog.state import State, display_name
-from lake.types import BIGINT, DOUBLE, TEXT, TIMESTAMPTZ, Type
+from lake.types import BIGINT, BOOLEAN, DOUBLE, TEXT, TIMESTAMPTZ, Type
 
 if TYPE_CHECKING:
     from lake.db.database import Database
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 
 PAST_KINDS: Final = {"version": BIGINT, "timestamp": TIMESTAMPTZ, "offset": DOUBLE}
+_KEYED: Final = (TableColumn(DELETED, BOOLEAN, True, hidden=True),)
 _SYSTEM: Final = tuple(TableColumn(name, type, False, hidden=True) for name, type in SYSTEM_COLUMNS.items())
 
 
@@ -170,6 +171,7 @@ class StatementCatalog:
 
     def _table(self, table: Table) -> PlanTable:
         columns = [TableColumn(column.name, column.type, not column.not_null) for column in table.columns]
+        columns += _KEYED if table.design.key else ()
         rows = self.snapshot.table_by_id(table.id)
         unique = tuple(rule.columns for rule in unique_rules(table))
         return PlanTable((table.schema, table.name), (*columns, *_SYSTEM), rows, rows.statistics, unique)

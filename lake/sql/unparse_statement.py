@@ -104,9 +104,25 @@ def _file_option(value: object) -> str:
 
 def _insert(insert: ast.Insert) -> str:
     head = f"INSERT INTO {name_text(insert.table)}{_columns(insert.columns)}"
+    tail = _conflict(insert.conflict) if insert.conflict is not None else ""
+    if insert.conflict is not None and insert.conflict.action == "replace":
+        head, tail = head.replace("INSERT", "INSERT OR REPLACE", 1), ""
     if insert.query is None:
-        return f"{head} DEFAULT VALUES"
-    return f"{head}{' BY NAME' if insert.by_name else ''} {unparse(insert.query)}"
+        return f"{head} DEFAULT VALUES{tail}"
+    return f"{head}{' BY NAME' if insert.by_name else ''} {unparse(insert.query)}{tail}"
+
+
+def _conflict(conflict: ast.Conflict) -> str:
+    head = f" ON CONFLICT{_columns(conflict.columns)} DO"
+    if conflict.action == "nothing":
+        return f"{head} NOTHING"
+    values = ", ".join(f"{quote_name(item.column)} = {_value(item.value)}" for item in conflict.assignments)
+    where = f" WHERE {unparse(conflict.where)}" if conflict.where is not None else ""
+    return f"{head} UPDATE SET {values}{where}"
+
+
+def _value(value: ast.Expr) -> str:
+    return "DEFAULT" if isinstance(value, ast.Default) else unparse(value)
 
 
 def _create(if_taken: ast.IfTaken, kind: str) -> str:

@@ -40,6 +40,7 @@ from lake.storage.objects.local import LocalStore
 from lake.storage.objects.memory import MemoryStore
 from lake.storage.options import StorageOptions
 from lake.storage.tables.hot import HotColumns
+from lake.storage.tables.keyed import KeyedTables
 from lake.storage.tables.read import Footers, Reader
 from lake.storage.tables.snapshot import Snapshot
 from lake.storage.tables.write import Target, Written, write_files
@@ -66,6 +67,7 @@ class Lake:
         self.log = Log(store, clock, self._fetchers)
         self.manifests = Manifests(store)
         self.statistics = StatisticsCache()
+        self.keyed = KeyedTables()
         self.reader = Reader(store, Footers(), HotColumns(options.hot_bytes))
         self._changed = threading.Condition()
         self._state, uncovered = checkpoint.open_state(store, self.log)
@@ -107,7 +109,9 @@ class Lake:
 
     def snapshot(self, state: State | None = None) -> Snapshot:
         """All rows at ``state``, by default the newest."""
-        taken = Snapshot(state or self._state, self.reader, self.manifests, self.statistics)
+        taken = Snapshot(
+            state or self._state, self.reader, self.manifests, self.statistics, self.keyed, self.clock.now()
+        )
         self._snapshots.add(taken)
         return taken
 
@@ -208,7 +212,7 @@ class Lake:
 
         ``table`` need not be committed yet: its columns and folder are what counts.
         """
-        target = Target(self.store, self.clock, table.folder, table.columns, self.options.codec)
+        target = Target(self.store, self.clock, table, self.options.codec)
         written = write_files(target, batches, self.writers, workers=self.options.workers)
         crash_point("bulk-files-written")
         return written

@@ -10,6 +10,7 @@ from lake.db.names import find_table, qualified
 from lake.db.result import Result
 from lake.db.session import Run
 from lake.db.statements import statement
+from lake.db.statements.dml_change import changed
 from lake.db.statements.table import create_as
 from lake.db.write.change import written_table
 from lake.db.write.once import Once, once_of_job
@@ -33,12 +34,14 @@ def insert(stmt: ast.Insert, run: Run) -> Result:
     if once is not None and once.is_known(run.catalog.state):
         return _done(None)
     schema, name = qualified(stmt.table.parts, run.database.name)
-    if run.catalog.state.find(name, schema) is None and _is_select(stmt):
+    if run.catalog.state.find(name, schema) is None and stmt.conflict is None and _is_select(stmt):
         assert stmt.query is not None
         if stmt.returning:
             raise FeatureNotSupported("RETURNING of an INSERT that makes its table is not supported")
         return _done(create_as(run, stmt.table, stmt.query, once=once))
     table = find_table(run.catalog.state, stmt.table, run.database.name)
+    if stmt.conflict is not None:
+        return changed(stmt, run, "INSERT 0")
     return _insert_into(stmt, table, run, once)
 
 
@@ -51,7 +54,8 @@ def _insert_into(stmt: ast.Insert, table: Table, run: Run, once: Once | None) ->
     batches = prepared(answer.source, names, answer.types, run.database.rules(table, run))
     if stmt.returning:
         return _returning(stmt, table, run, once, list(batches))
-    written = write_rows(run.database, table, batches, once, commit=run.commit, state=run.own_state)
+    as_log = _stays_in_log(table, run)
+    written = write_rows(run.database, table, batches, once, commit=run.commit, state=run.own_state, as_log=as_log)
     return _done(None if written.acknowledged.duplicate else written.rows)
 
 
@@ -62,10 +66,15 @@ def _returning(stmt: ast.Insert, table: Table, run: Run, once: Once | None, batc
     found = run.binder().returning(stmt.returning, stmt.table, None, source)
     result = run.answer(found, run.optimize(found.plan), "INSERT 0")
     answered = list(result.source)
-    written = write_rows(run.database, table, batches, once, commit=run.commit, state=run.own_state)
+    as_log = _stays_in_log(table, run)
+    written = write_rows(run.database, table, batches, once, commit=run.commit, state=run.own_state, as_log=as_log)
     if written.acknowledged.duplicate:
         return _done(None)
     return replace(result, count=written.rows, source=answered)
+
+
+def _stays_in_log(table: Table, run: Run) -> bool:
+    return bool(table.design.key) and run.in_transaction
 
 
 def _is_select(stmt: ast.Insert) -> bool:

@@ -17,13 +17,13 @@ def update(stmt: ast.Update, run: Run) -> Result:
 
     42701  a column set twice      23502, 23514, 22P02  a new row that the table refuses
     """
-    return _changed(stmt, run, "UPDATE")
+    return changed(stmt, run, "UPDATE")
 
 
 @statement(ast.Delete, tag="DELETE", role=Role.WRITE, audit="write")
 def delete(stmt: ast.Delete, run: Run) -> Result:
     """Deletes the rows for which WHERE holds, each once."""
-    return _changed(stmt, run, "DELETE")
+    return changed(stmt, run, "DELETE")
 
 
 @statement(ast.Merge, tag="MERGE", role=Role.WRITE, audit="write")
@@ -32,10 +32,11 @@ def merge(stmt: ast.Merge, run: Run) -> Result:
 
     21000  a row of the table matches more than one source row
     """
-    return _changed(stmt, run, "MERGE")
+    return changed(stmt, run, "MERGE")
 
 
-def _changed(stmt: ChangeStatement, run: Run, tag: str) -> Result:
+def changed(stmt: ChangeStatement, run: Run, tag: str) -> Result:
+    """The answer of a statement that changes rows: four counters, or what RETURNING asks for."""
     once = once_of_job(run.job)
     if once is not None and once.is_known(run.catalog.state):
         return Result.done(tag, {"duplicate": True}, count=0)

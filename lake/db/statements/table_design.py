@@ -18,6 +18,7 @@ from lake.sql import ast, parser
 from lake.sql.literals import parse_interval
 from lake.sql.unparse import unparse
 from lake.storage.catalog.model import Column, Table
+from lake.storage.tables.keys import can_be_key, can_order
 from lake.types import Date, Decimal, Float, Integer, Interval, List, Map, Struct, Timestamp
 
 UNITS: Final = ("year", "month", "day", "hour")
@@ -51,8 +52,6 @@ def designed(
         table = _SETTERS[name](table, value)
     for clause in clauses:
         table = with_clause(table, clause)
-    if table.key:
-        raise FeatureNotSupported("a table with a PRIMARY KEY is not supported yet")
     return table
 
 
@@ -161,7 +160,7 @@ def _with_key(table: Table, key: Sequence[str]) -> Table:
         column = _column(table, name)
         if column.id in ids:
             raise InvalidTableDefinition(f'column "{name}" is in the PRIMARY KEY twice')
-        if isinstance(column.type, List | Struct | Map | Interval):
+        if not can_be_key(column.type):
             raise InvalidTableDefinition(f'column "{name}" of type {column.type} cannot be in a PRIMARY KEY')
         if column.merge:
             raise InvalidTableDefinition(f'column "{name}" of the PRIMARY KEY takes no MERGE function')
@@ -232,7 +231,7 @@ def _sequenced(table: Table, name: str) -> Table:
         raise InvalidTableDefinition(f'SEQUENCE BY "{name}" needs a table with a PRIMARY KEY and without MERGE')
     if column.id in table.design.key:
         raise InvalidTableDefinition(f'SEQUENCE BY "{name}" is a column of the key')
-    if isinstance(column.type, List | Struct | Map | Interval):
+    if not can_order(column.type):
         raise InvalidTableDefinition(f'SEQUENCE BY does not take column "{name}" of type {column.type}')
     return _redesigned(table, sequence=column.id)
 

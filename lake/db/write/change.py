@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from lake.db.names import find_table
 from lake.db.write.incoming import Incoming
+from lake.db.write.keyed import check_keys, keys_of, marked, refuse_change, take_inserted
 from lake.db.write.once import Once
 from lake.db.write.unique import UniqueCheck
 from lake.errors import CardinalityViolation, SerializationFailure
@@ -31,7 +32,7 @@ from lake.sql.bind import BoundQuery
 from lake.sql.catalog import Table as PlanTable
 from lake.sql.catalog import TableColumn, TableStatistics
 from lake.storage.catalog.changes import Change
-from lake.storage.catalog.model import CREATED_AT, ROW_ID, SYSTEM_COLUMNS, Table
+from lake.storage.catalog.model import CREATED_AT, DELETED, ROW_ID, Table
 from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Append, Flush
 from lake.storage.tables.read import PLACE
@@ -44,7 +45,7 @@ TRIES: Final = 10  # of a statement whose rows others keep moving
 HIDDEN: Final = (PLACE, ROW_ID, CREATED_AT)
 SEGMENT_ROWS: Final = 262_144  # of one append
 
-ChangeStatement = ast.Update | ast.Delete | ast.Merge
+ChangeStatement = ast.Update | ast.Delete | ast.Merge | ast.Insert
 
 
 @dataclass(slots=True)
@@ -71,8 +72,12 @@ class Changed:
 
 @dataclass(slots=True)
 class Found:
-    """Rows that a statement changes: places of old versions, and new versions with and without a row id."""
+    """Rows that a statement changes: places of old versions, and new versions with and without a row id.
 
+    inserted  new rows of INSERT .. ON CONFLICT, which may share keys
+    """
+
+    inserted: list[pa.RecordBatch] = field(default_factory=list)
     places: list[np.ndarray] = field(default_factory=list)
     appends: list[pa.RecordBatch] = field(default_factory=list)
     changed: Changed = field(default_factory=Changed)
@@ -114,7 +119,7 @@ def written_table(table: Table) -> tuple[PlanTable, Written]:
 
 
 def change(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Changed, BoundQuery | None]:
-    """Carries out UPDATE, DELETE or MERGE as one commit from one snapshot.
+    """Carries out UPDATE, DELETE, MERGE or INSERT .. ON CONFLICT as one commit from one snapshot.
 
     40001  in a transaction, or when others keep changing the same rows
     """
@@ -136,25 +141,38 @@ def _attempt(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Change
     table = find_table(run.catalog.state, stmt.table, run.database.name)
     source = run.catalog.snapshot.table_by_id(table.id)
     columns = columns_of(table)
-    hidden = [TableColumn(name, type, False, hidden=True) for name, type in SYSTEM_COLUMNS.items()]
+    hidden = [TableColumn(name, type, False, hidden=True) for name, type in table.hidden_columns.items()]
     hidden.append(TableColumn(PLACE, BIGINT, False, hidden=True))
     target = PlanTable((table.schema, table.name), (*columns, *hidden), source, source.statistics)
-    made = run.binder().change(stmt, target, columns, defaults_of(table), HIDDEN)
+    refuse_change(table, stmt)
+    merge: ast.Update | ast.Delete | ast.Merge
+    if isinstance(stmt, ast.Insert):
+        key = [column.name for column in table.key]
+        made, merge = run.binder().conflict(stmt, target, columns, defaults_of(table), HIDDEN, key)
+    else:
+        made, merge = run.binder().change(stmt, target, columns, defaults_of(table), HIDDEN), stmt
     outputs = (*made.hidden, *(() if made.action is None else (made.action,)), *made.columns)
     answer = run.answer(
         BoundQuery(made.plan, outputs, tuple(column.name for column in outputs)), run.optimize(made.plan)
     )
-    found = _gather(run, stmt, table, answer.source, [column.type for column in made.columns])
+    found = _gather(run, merge, table, answer.source, [column.type for column in made.columns])
+    if isinstance(stmt, ast.Insert):
+        take_inserted(table, stmt, found)
+    found.appends = _joined([*found.appends, *found.inserted])
+    found.changed.returned += found.inserted
     returning = None
     if stmt.returning:
         returned, rows = written_table(table)
         rows.batches = found.changed.returned
-        returning = run.binder().returning(stmt.returning, stmt.table, stmt.alias, returned)
+        alias = None if isinstance(stmt, ast.Insert) else stmt.alias
+        returning = run.binder().returning(stmt.returning, stmt.table, alias, returned)
         result = run.answer(returning, run.optimize(returning.plan))
         found.changed.returned = list(result.source)
     if not found.changed.rows and once is None:
         return found.changed, returning
-    places = np.concatenate(found.places) if found.places else np.empty(0, np.int64)
+    is_keyed = bool(table.design.key)
+    places = np.concatenate(found.places) if found.places and not is_keyed else np.empty(0, np.int64)
+    keys = keys_of(table, found.appends) if is_keyed else None
     gone = source.deletes_at(places) if len(places) else None
     changes: tuple[Change, ...] = () if gone is None else (gone,)
     check = _unique_check(run, stmt, table, found)
@@ -163,6 +181,8 @@ def _attempt(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Change
 
     def prepare(state: State) -> list[Change | Append]:
         run.database.check_same(state, table)
+        if keys is not None:
+            check_keys(source.snapshot.state, state, table, keys, run.database.lake.store)
         if check is not None:
             now = run.database.lake.snapshot(state).table_by_id(table.id)
             if gone is not None and gone.layout != now.table.layout:
@@ -196,7 +216,11 @@ def _unique_check(run: Run, stmt: ChangeStatement, table: Table, found: Found) -
 
 
 def _gather(
-    run: Run, stmt: ChangeStatement, table: Table, batches: Iterable[pa.RecordBatch], types: Sequence[Type]
+    run: Run,
+    stmt: ast.Update | ast.Delete | ast.Merge,
+    table: Table,
+    batches: Iterable[pa.RecordBatch],
+    types: Sequence[Type],
 ) -> Found:
     """The rows of the statement's query, each row of the table once.
 
@@ -227,21 +251,30 @@ def _gather(
         found.places.append(places.take(pa.array(here)).to_numpy())
         if len(old.rows):
             prepared = rules.prepare(old.incoming())
-            arrays = [*prepared.columns, *(batch.column(at).take(pa.array(old.rows)) for at in (1, 2))]
-            found.appends.append(pa.RecordBatch.from_arrays(arrays, names=[*prepared.schema.names, ROW_ID, CREATED_AT]))
+            found.appends.append(_version(table, prepared, batch, old.rows))
             found.changed.returned.append(prepared)
         if len(new):
             prepared = rules.prepare(_Rows(batch, new, given, types).incoming())
-            found.appends.append(prepared)
-            found.changed.returned.append(prepared)
+            found.inserted.append(prepared)
+        if len(gone) and table.design.key:
+            found.appends.append(marked(table, _Rows(batch, gone, given, types).incoming().arrays, batch, gone))
         if len(gone) and stmt.returning:
             arrays = [array.take(pa.array(gone)) for array in given.values()]
             found.changed.returned.append(pa.RecordBatch.from_arrays(arrays, names=names))
         found.changed.updated += len(old.rows)
         found.changed.deleted += len(gone)
         found.changed.inserted += len(new)
-    found.appends = _joined(found.appends)
     return found
+
+
+def _version(table: Table, prepared: pa.RecordBatch, batch: pa.RecordBatch, rows: np.ndarray) -> pa.RecordBatch:
+    """New versions of rows, with what stays of the old ones."""
+    arrays = [*prepared.columns, *(batch.column(at).take(pa.array(rows)) for at in (1, 2))]
+    names = [*prepared.schema.names, ROW_ID, CREATED_AT]
+    if table.design.key:
+        arrays.append(pa.array(np.zeros(len(rows), np.bool_)))
+        names.append(DELETED)
+    return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +293,7 @@ class _Rows:
         return Incoming(len(self.rows), arrays, dict(zip(arrays, self.types, strict=True)))
 
 
-def _kinds(stmt: ChangeStatement, batch: pa.RecordBatch, actions: Sequence[str]) -> np.ndarray:
+def _kinds(stmt: ast.Update | ast.Delete | ast.Merge, batch: pa.RecordBatch, actions: Sequence[str]) -> np.ndarray:
     """What happens to each row."""
     match stmt:
         case ast.Update():

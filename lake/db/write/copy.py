@@ -49,7 +49,9 @@ def copy_rows(session: Session, table: Table, blocks: Iterable[pa.Table]) -> int
     settings = session.statement_settings()
     binder = Binder(session.database.catalog(settings), settings, {})
     rules = session.database.rules_of(table, binder, settings)
-    return write_rows(session.database, table, _prepared(blocks, table, rules, session), None, commit=session.write).rows
+    batches = _prepared(blocks, table, rules, session)
+    as_log = bool(table.design.key) and session.transaction is not None
+    return write_rows(session.database, table, batches, None, commit=session.write, as_log=as_log).rows
 
 
 def _prepared(blocks: Iterable[pa.Table], table: Table, rules: Rules, session: Session) -> Iterator[pa.RecordBatch]:

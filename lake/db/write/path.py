@@ -19,7 +19,7 @@ from lake.db.write.checks import Rules
 from lake.db.write.incoming import Incoming
 from lake.db.write.once import Once
 from lake.db.write.unique import UniqueCheck
-from lake.errors import UniqueViolation
+from lake.errors import SerializationFailure, UniqueViolation
 from lake.storage.catalog.changes import AddFiles, Change
 from lake.storage.catalog.model import Table
 from lake.storage.catalog.state import State
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 LOG_ROWS: Final = 16_384  # more rows are worth a file of their own
 LOG_BYTES: Final = 4 << 20
+TIER_TRIES: Final = 16  # of a write of files to a table with a key, whose tail must be in files before
 
 Definition = Callable[[State], Sequence[Change]]
 Commit = Callable[[Flush], Acknowledged]
@@ -53,10 +54,12 @@ def write_rows(
     define: Definition | None = None,
     commit: Commit | None = None,
     state: State | None = None,
+    as_log: bool = False,
 ) -> Written:
     """Commits prepared batches to ``table``, whole or not at all.
 
     commit  takes the flush; by default the database does
+    as_log  many rows go to the log too: rows of a transaction's own are in a tail, and files are older than a tail
     define  changes that come before the rows in the same commit: CREATE TABLE AS makes its table so
     state   what the statement sees, where that is not the newest state
     40001   the table was changed meanwhile      23505  a key that a UNIQUE constraint does not take
@@ -64,6 +67,8 @@ def write_rows(
     check = database.unique_check(table)
     source = iter(batches if check is None else check.watch(batches))
     few, ended = _first(source)
+    if not ended and as_log:
+        few, ended = [*few, *source], True
     if ended:
         rows = sum(batch.num_rows for batch in few)
         looked = None if check is None else _looked(database, table, check, once, define, state)
@@ -74,11 +79,20 @@ def write_rows(
     try:
         looked = None if check is None else _looked(database, table, check, once, define, state)
         flush = _flush(database, table, [], added, once, define, looked)
-        return Written(files.rows, (commit or database.commit)(flush))
+        for attempt in range(TIER_TRIES):
+            if table.design.key and define is None:
+                database.lake.tier()
+            try:
+                return Written(files.taken, (commit or database.commit)(flush))
+            except SerializationFailure:
+                is_waiting = database.lake.state.waiting_rows(table.id) > 0
+                if not table.design.key or not is_waiting or attempt == TIER_TRIES - 1:
+                    raise
     except BaseException:
         for file in files.files:
             database.lake.store.delete(file.path)
         raise
+    raise AssertionError("unreachable")
 
 
 def prepared(
@@ -148,6 +162,8 @@ def _flush(
         else:
             id = state.next_id
         if added is not None:
+            if table.design.key and define is None and state.waiting_rows(id):
+                raise SerializationFailure(f'rows of table "{table.name}" arrived before files that are older than they')
             changes.append(AddFiles(id, added.files, added.sketches))
         for batch in batches:
             changes.append(Append(id, batch))

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lake.db.write.keyed import check_keys, keys_of
 from lake.errors import FeatureNotSupported, InvalidSavepoint, ProgramLimitExceeded, SerializationFailure
 from lake.storage.catalog.changes import DEFINITIONS, AddFiles, Advance, AppendRows, Change, DeleteRows, Truncate
 from lake.storage.catalog.deletes import Numbers, encode_numbers
@@ -239,15 +240,18 @@ class _Net:
         self.places: Numbers = np.empty(0, np.int64)
         mine = transaction.snapshot().table_by_id(table.id)
         new = {file.path for added in self.added for file in added.files}
-        gone = {path: found.at[found.numbers > base.state.number] for path, found in mine.deletes.files.items()}
+        # Of a table with a key nothing is deleted by place: what its rows hide is no change.
+        deletes = transaction.state.deletes_of(table.id)
+        gone = {path: found.at[found.numbers > base.state.number] for path, found in deletes.files.items()}
         self.own = {path: encode_numbers(rows) for path, rows in gone.items() if path in new and len(rows)}
         tail_rows = 0 if self.is_truncated or self._base.tail is None else self._base.tail.rows
-        tail = mine.deletes.tail
+        tail = deletes.tail
         if not self.is_truncated:
             numbered = {file.path: number for number, file in self._base.numbered()} if gone else {}
             places = [rows + (numbered[path] << PLACE_BITS) for path, rows in gone.items() if path not in new]
             self.places = np.concatenate([*places, tail.at[(tail.numbers > base.state.number) & (tail.at < tail_rows)]])
         self.appends = self._appends(mine.tail_chunks(), tail_rows, tail.at, base.state.next_row_id)
+        self.keys = keys_of(table, [append.batch for append in self.appends]) if table.design.key else None
         self.check = self._database.unique_check(table)
         if self.check is not None:
             for append in self.appends:
@@ -307,6 +311,8 @@ class _Net:
         self._database.check_same(state, self.table)
         now = state.table_by_id(self.table.id)
         made: list[Change | Append] = []
+        if self.keys is not None and not self.is_truncated:
+            check_keys(self._base.snapshot.state, state, self.table, self.keys, self._database.lake.store)
         if self.is_truncated:
             if (now.written, now.changed, now.epoch) != (self.table.written, self.table.changed, self.table.epoch):
                 raise SerializationFailure("could not serialize access due to concurrent update")

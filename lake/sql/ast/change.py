@@ -5,18 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lake.sql.ast.base import Name, Node
-from lake.sql.ast.dml import Statement
+from lake.sql.ast.dml import Assignment, Statement
 from lake.sql.ast.expr import Expr, TypeName
 from lake.sql.ast.query import Alias, SelectItem, Source
 from lake.sql.ast.table import ColumnDefinition, LayoutClause, Option, TableConstraint
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment(Node):
-    """``column = value``; the value may be DEFAULT."""
-
-    column: str
-    value: Expr
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,32 @@ class Default(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class Assignment(Node):
+    """``column = value``; the value may be DEFAULT."""
+
+    column: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict(Node):
+    """``ON CONFLICT (columns) DO NOTHING``, ``DO UPDATE SET a = 1 WHERE condition``, ``INSERT OR REPLACE``.
+
+    action  ``nothing``, ``update`` or ``replace``
+    """
+
+    action: str
+    columns: tuple[str, ...] = ()
+    assignments: tuple[Assignment, ...] = ()
+    where: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Insert(Statement):
     """``INSERT INTO t (columns) query`` or ``DEFAULT VALUES``; a VALUES list is the query's body.
 
     returning  items of ``RETURNING a, b``
+    conflict   what becomes of a row whose key is there, where the statement says so
     """
 
     table: Name
@@ -31,6 +53,7 @@ class Insert(Statement):
     query: Query | None
     by_name: bool = False
     returning: tuple[SelectItem, ...] = ()
+    conflict: Conflict | None = None
 
 
 @dataclass(frozen=True, slots=True)

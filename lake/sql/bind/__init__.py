@@ -82,6 +82,21 @@ class Binder:
         except RecursionError:
             raise StatementTooComplex("the statement is nested too deep") from None
 
+    def conflict(
+        self,
+        statement: ast.Insert,
+        table: Table,
+        columns: Sequence[TableColumn],
+        defaults: Mapping[str, ast.Expr],
+        hidden: Sequence[str],
+        key: Sequence[str],
+    ) -> tuple[change.ChangedRows, ast.Merge]:
+        """The rows that INSERT .. ON CONFLICT inserts or changes, as ``change``, and the MERGE that they are those of."""
+        assert statement.conflict is not None, "the statement says what becomes of rows whose key is there"
+        rows = self.insert(statement, columns, defaults)
+        made = change.Target(statement.table, None, table, columns, defaults, hidden, self._shared)
+        return change.bind_conflict(statement, statement.conflict, rows, made, key, self._shared)
+
     def change(
         self,
         statement: ast.Update | ast.Delete | ast.Merge,

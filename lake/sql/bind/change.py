@@ -19,7 +19,7 @@ from lake.errors import DuplicateColumn, InvalidColumnReference, SyntaxFailure, 
 from lake.sql import ast, bound, plan
 from lake.sql.bind.aggregate import to_boolean
 from lake.sql.bind.coerce import cast, is_nullable
-from lake.sql.bind.dml import bind_expression_over
+from lake.sql.bind.dml import InsertRows, bind_expression_over
 from lake.sql.bind.query import exact
 from lake.sql.bind.scope import Bound, Entry, Env, From, ReadySource, Scope, Shared, check_aliases, near_name
 from lake.sql.bind.source import bind_from, bind_source, rename, scan
@@ -28,6 +28,7 @@ from lake.sql.catalog import Table, TableColumn
 from lake.types import BIGINT, BOOLEAN
 
 Defaults = Mapping[str, ast.Expr]
+EXCLUDED: Final = "excluded"  # what ON CONFLICT calls the rows to be inserted
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +198,41 @@ def bind_merge(statement: ast.Merge, target: Target, shared: Shared) -> ChangedR
     made = plan.Filter((bound.Not(BOOLEAN, IsNull(BOOLEAN, action)),), made)
     values = [_picked(column, new[column.name], target, action) for column in target.columns]
     return _changed(target, made, action, values, shared)
+
+
+def bind_conflict(
+    statement: ast.Insert, conflict: ast.Conflict, rows: InsertRows, target: Target, key: Sequence[str], shared: Shared
+) -> tuple[ChangedRows, ast.Merge]:
+    """INSERT .. ON CONFLICT as the MERGE that it is, and its clauses; its rows are called ``excluded``.
+
+    42P10  the columns of ON CONFLICT are not the table's key
+    """
+    if not key or (conflict.columns and set(conflict.columns) != set(key)):
+        raise InvalidColumnReference(
+            "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+            position=shared.position(conflict),
+        )
+    names = [column.name for column in target.columns]
+    entries = tuple(
+        Entry(name, column, (EXCLUDED,), shadowed=True) for name, column in zip(names, rows.columns, strict=True)
+    )
+    new = {name: ast.Column(ast.Name((EXCLUDED, name))) for name in names}
+    same = tuple(ast.Binary("=", ast.Column(ast.Name((statement.table.last, name))), new[name]) for name in key)
+    insert = ast.MergeClause("not matched", None, "insert", columns=tuple(names), values=tuple(new.values()))
+    clauses = [insert]
+    match conflict.action:
+        case "update":
+            clauses.append(ast.MergeClause("matched", conflict.where, "update", conflict.assignments))
+        case "replace":
+            given = [name for name in names if name in rows.given and name not in key]
+            assignments = tuple(ast.Assignment(name, new[name]) for name in given)
+            clauses.append(ast.MergeClause("matched", None, "update", assignments))
+        case _:
+            pass
+    source = ReadySource(From(rows.plan, entries))
+    on = same[0] if len(same) == 1 else ast.And(same)
+    merge = ast.Merge(statement.table, source, on, tuple(clauses), returning=statement.returning)
+    return bind_merge(merge, target, shared), merge
 
 
 def _marked(source: From, shared: Shared) -> From:

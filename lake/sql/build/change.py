@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lake.errors import FeatureNotSupported
 from lake.sql import ast
 from lake.sql.build.base import BaseBuild
 
@@ -110,17 +109,17 @@ class ChangeBuild(BaseBuild):
             raise self._failure(f"WHEN {kind.upper()} cannot {action.upper()}")
         return ast.MergeClause(kind, condition, action, assignments, columns, values)
 
-    def on_conflict(self, columns: tuple[str, ...] | None, action: str) -> None:
-        """0A000: ``ON CONFLICT (a) DO NOTHING`` needs a table with a key."""
-        raise FeatureNotSupported("ON CONFLICT is not supported: tables have no keys yet", position=self.start + 1)
+    def on_conflict(self, columns: tuple[str, ...] | None, conflict: ast.Conflict) -> ast.Conflict:
+        """``ON CONFLICT (a) DO NOTHING``."""
+        return replace(conflict, columns=columns or (), span=None)
 
-    def conflict_nothing(self) -> str:
+    def conflict_nothing(self) -> ast.Conflict:
         """``DO NOTHING``."""
-        return "nothing"
+        return ast.Conflict("nothing")
 
-    def conflict_update(self, assignments: tuple[ast.Assignment, ...], where: ast.Expr | None) -> str:
+    def conflict_update(self, assignments: tuple[ast.Assignment, ...], where: ast.Expr | None) -> ast.Conflict:
         """``DO UPDATE SET a = 1 WHERE b``."""
-        return "update"
+        return ast.Conflict("update", (), assignments, where)
 
     # --- ALTER TABLE and COMMENT ---
 

@@ -9,26 +9,41 @@ from lake.sql import ast
 from lake.sql.build.base import BaseBuild
 
 Items = tuple[ast.SelectItem, ...] | None
+Conflict = ast.Conflict | None
 
 
 class DmlBuild(BaseBuild):
     """Statements that write rows."""
 
     def insert(
-        self, table: ast.Name, how: str | None, query: ast.Query, conflict: None, returning: Items
+        self, how: str, table: ast.Name, by: str | None, query: ast.Query, conflict: Conflict, returning: Items
     ) -> ast.Statement:
         """``INSERT INTO t BY NAME SELECT ..``."""
-        return ast.Insert(table, (), query, how == "by name", returning or ())
+        return ast.Insert(table, (), query, by == "by name", returning or (), self._conflict(how, conflict))
 
     def insert_columns(
-        self, table: ast.Name, columns: tuple[str, ...], query: ast.Query, conflict: None, returning: Items
+        self,
+        how: str,
+        table: ast.Name,
+        columns: tuple[str, ...],
+        query: ast.Query,
+        conflict: Conflict,
+        returning: Items,
     ) -> ast.Statement:
         """``INSERT INTO t (a, b) VALUES ..``."""
-        return ast.Insert(table, columns, query, returning=returning or ())
+        return ast.Insert(table, columns, query, False, returning or (), self._conflict(how, conflict))
 
-    def insert_defaults(self, table: ast.Name, returning: Items) -> ast.Statement:
+    def insert_defaults(self, how: str, table: ast.Name, conflict: Conflict, returning: Items) -> ast.Statement:
         """``INSERT INTO t DEFAULT VALUES``."""
-        return ast.Insert(table, (), None, returning=returning or ())
+        return ast.Insert(table, (), None, False, returning or (), self._conflict(how, conflict))
+
+    def _conflict(self, how: str, conflict: Conflict) -> Conflict:
+        """What ``INSERT OR IGNORE`` or ON CONFLICT says of rows whose key is there."""
+        if how == "insert into":
+            return conflict
+        if conflict is not None:
+            raise self._failure(f"{how.upper()} and ON CONFLICT do not go together")
+        return ast.Conflict("replace" if "replace" in how else "nothing")
 
     def default(self) -> ast.Expr:
         """``DEFAULT`` in VALUES."""

@@ -110,13 +110,21 @@ class AddFiles(msgspec.Struct, frozen=True, tag="add files"):
     sketches: dict[int, bytes]
 
 
-class Tiered(msgspec.Struct, frozen=True, tag="tiered"):
-    """The tail up to commit ``upto`` is in these files."""
+Placed = dict[str, tuple[bytes, bytes]]
+
+
+class Tiered(msgspec.Struct, frozen=True, tag="tiered", omit_defaults=True):
+    """The tail up to commit ``upto`` is in these files.
+
+    placed  where its deleted rows are, by path: rows and commits, as ``deletes.encode_numbers``; None where the files
+            hold all rows in their order
+    """
 
     table: int
     upto: int
     files: tuple[DataFile, ...]
     sketches: dict[int, bytes]
+    placed: Placed | None = None
 
 
 class DeleteRows(msgspec.Struct, frozen=True, tag="delete", omit_defaults=True):
@@ -132,10 +140,11 @@ class DeleteRows(msgspec.Struct, frozen=True, tag="delete", omit_defaults=True):
 
 
 class ReplaceFiles(msgspec.Struct, frozen=True, tag="replace files", omit_defaults=True):
-    """Files give way to others that hold the same rows in the same order, at the place of the first of them.
+    """Files give way to others that hold the same rows, at the place of the first of them.
 
     dropped   rows of removed files that were deleted at commit ``horizon`` and that the new files leave out
     manifest  the manifest that lists the removed files, where the table entry does not; ``resealed`` takes its place
+    placed    as of ``Tiered``
     """
 
     table: int
@@ -146,6 +155,7 @@ class ReplaceFiles(msgspec.Struct, frozen=True, tag="replace files", omit_defaul
     manifest: str = ""
     resealed: Manifest | None = None
     counts: dict[str, int] = {}
+    placed: Placed | None = None
 
 
 class SealFiles(msgspec.Struct, frozen=True, tag="seal files"):

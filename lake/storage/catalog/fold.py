@@ -44,6 +44,7 @@ from lake.storage.catalog.changes import (
     Forget,
     ForgetPast,
     ForgetProducers,
+    Placed,
     ReplaceFiles,
     Rows,
     SealFiles,
@@ -223,7 +224,10 @@ class Draft:
     def _add_files(self, change: AddFiles) -> None:
         table = self.table(change.table)
         placed = []
+        newest = table.files[-1].generation if table.files else 0
         for file in change.files:
+            if table.design.key:
+                file = msgspec.structs.replace(file, generation=newest + 1 + file.generation)
             if not file.has_system:
                 first = self.fields["next_row_id"]
                 self.fields["next_row_id"] = first + file.rows
@@ -285,16 +289,24 @@ class Draft:
             folded = sum(file.rows for file in change.files)
             found = deletes.tail
             deletes = deletes.with_tail(found.part(folded, 1 << 62))
-            self.set_deletes(table.id, self._place_deletes(deletes, change.files, found.part(0, folded)))
+            if change.placed is None:
+                deletes = self._place_deletes(deletes, change.files, found.part(0, folded))
+            else:
+                deletes = _with_placed(deletes, change.placed)
+            self.set_deletes(table.id, deletes)
         if tail is not None:
             gone = {part.segment for part in tail.newest_first() if part.segment}
             gone -= {part.segment for part in rest.newest_first() if part.segment} if rest else set()
             self._discard(sorted(path for path in gone if path))
             self._set_tail(table.id, tail, rest)
+        files = change.files
+        if table.design.key:
+            newest = table.files[-1].generation if table.files else 0
+            files = tuple(msgspec.structs.replace(file, generation=newest + 1) for file in files)
         self.put(
             msgspec.structs.replace(
                 table,
-                files=(*table.files, *change.files),
+                files=(*table.files, *files),
                 tiered=change.upto,
                 layout=table.layout + 1,
                 sketches=_folded(table.sketches, change.sketches),
@@ -313,7 +325,11 @@ class Draft:
             kept = tuple(file for file in rest if file.path not in removed)
             if len(table.files) - len(before) - len(kept) != len(removed):
                 raise UndefinedTable(f'files of table "{table.name}" to replace are gone')
-            files, manifests = (*before, *change.files, *kept), table.manifests
+            made = change.files
+            if table.design.key:
+                newest = max(file.generation for file in table.files if file.path in removed)
+                made = tuple(msgspec.structs.replace(file, generation=newest) for file in made)
+            files, manifests = (*before, *made, *kept), table.manifests
         self._discard(change.removed)
         self._move_deletes(table, change)
         horizon = max(table.horizon, change.horizon)
@@ -340,7 +356,11 @@ class Draft:
             parts.append(found.without(dropped).shifted(start))
             start += rows[path] - len(dropped)
             deletes = deletes.with_file(path, NONE)
-        self.set_deletes(table.id, self._place_deletes(deletes, change.files, joined(parts)))
+        if change.placed is None:
+            deletes = self._place_deletes(deletes, change.files, joined(parts))
+        else:
+            deletes = _with_placed(deletes, change.placed)
+        self.set_deletes(table.id, deletes)
 
     def _seal_files(self, change: SealFiles) -> None:
         table = self.stored(change.table)
@@ -446,6 +466,13 @@ def _resealed(table: Table, change: ReplaceFiles) -> tuple[Manifest, ...]:
     if all(manifest.path != change.manifest for manifest in table.manifests):
         raise UndefinedTable(f'files of table "{table.name}" to replace are gone')
     return tuple(found)
+
+
+def _with_placed(deletes: TableDeletes, placed: Placed) -> TableDeletes:
+    """Gone rows of files whose rows are in another order than before."""
+    for path, (rows, numbers) in placed.items():
+        deletes = deletes.with_file(path, Positions(decode_numbers(rows), decode_numbers(numbers)))
+    return deletes
 
 
 def _folded(known: dict[int, bytes], more: dict[int, bytes]) -> dict[int, bytes]:

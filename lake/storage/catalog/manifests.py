@@ -70,8 +70,11 @@ class Manifests:
 
 
 def seal(store: ObjectStore, clock: Clock, manifests: Manifests, table: Table) -> list[SealFiles]:
-    """Writes manifests for the files a table entry lists too many of; answers the changes that record them."""
-    if len(table.files) <= FILES_MAX:
+    """Writes manifests for the files a table entry lists too many of; answers the changes that record them.
+
+    Not of a table with a key: all its files are compared with each other.
+    """
+    if len(table.files) <= FILES_MAX or table.design.key:
         return []
     older = table.files[:-NEWEST_KEPT]
     replaced: tuple[str, ...] = ()

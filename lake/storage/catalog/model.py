@@ -19,7 +19,7 @@ import msgspec
 
 from lake.arrow_names import arrow_spelling, is_spelled, parse_arrow_name
 from lake.errors import UndefinedObject
-from lake.types import BIGINT, TIMESTAMPTZ, List, Map, Struct, Type, parse_type_name
+from lake.types import BIGINT, BOOLEAN, TIMESTAMPTZ, List, Map, Struct, Type, parse_type_name
 
 PUBLIC: Final = "public"  # the schema of names without one
 FILES_MAX: Final = 128  # data files a table entry lists before older ones are sealed
@@ -128,6 +128,8 @@ class DataFile(msgspec.Struct, frozen=True, omit_defaults=True):
     has_system    whether the system columns are in the file; if not, row ``i`` has id ``row_id + i`` and all rows have
                   ``version`` and ``created``, which the commit that adds the file fills in
     row_id_high, version_high   greatest of the file
+    generation    of a keyed table: files of one share no key, a greater one is newer
+    markers       rows that say that a key is gone
     """
 
     path: str
@@ -142,6 +144,8 @@ class DataFile(msgspec.Struct, frozen=True, omit_defaults=True):
     version: int = 0
     version_high: int = 0
     created: int = 0
+    generation: int = 0
+    markers: int = 0
 
 
 class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -256,6 +260,11 @@ class Table(msgspec.Struct, frozen=True, omit_defaults=True):
             for column in item.columns:
                 found.setdefault(column.stored, column)
         return tuple(found.values())
+
+    @property
+    def hidden_columns(self) -> dict[str, Type]:
+        """The columns that files and the tail hold after the table's own."""
+        return {DELETED: BOOLEAN, **SYSTEM_COLUMNS} if self.design.key else SYSTEM_COLUMNS
 
     @property
     def file_rows(self) -> int:

@@ -33,13 +33,14 @@ from lake.errors import (
 from lake.metrics import HWM, ROWS_APPENDED, UNTIERED_ROWS
 from lake.storage.catalog.changes import Advance, AppendRows, Change, Commit
 from lake.storage.catalog.fold import Draft
-from lake.storage.catalog.model import SYSTEM_COLUMNS, Table
+from lake.storage.catalog.model import DELETED, SYSTEM_COLUMNS, Table
 from lake.storage.catalog.state import State
 from lake.storage.commits.log import Log
 from lake.storage.faults import crash_point
 from lake.storage.objects.base import ObjectStore
 from lake.storage.options import StorageOptions
 from lake.storage.tail.segment import checksum_of, encode_rows, segment_name
+from lake.types import BOOLEAN
 
 QUEUE_BYTES_MAX: Final = 256 << 20  # of rows that wait for a commit
 ROUND_FLUSHES_MAX: Final = 4_096
@@ -425,6 +426,8 @@ def aligned(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
     40001  it has a column that the table has not, or one of another type: the table was changed meanwhile
     """
     wanted = {column.stored: column.type.physical for column in table.columns}
+    if table.design.key:
+        wanted[DELETED] = BOOLEAN.physical
     given = dict(zip(batch.schema.names, batch.schema.types))
     for name, type in given.items():
         if name not in SYSTEM_COLUMNS and not type.equals(wanted.get(name, pa.null())):

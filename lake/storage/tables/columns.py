@@ -61,3 +61,15 @@ def _viewed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
             wanted, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[values]
         )
     return pa.Array.from_buffers(wanted, len(array), array.buffers(), null_count=array.null_count, offset=array.offset)
+
+
+def decoded(array: pa.Array) -> pa.Array:
+    """``array`` with codes of texts turned into the texts."""
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def decoded_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """``batch`` without dictionary-coded columns."""
+    if not any(pa.types.is_dictionary(type) for type in batch.schema.types):
+        return batch
+    return pa.RecordBatch.from_arrays([decoded(array) for array in batch.columns], names=batch.schema.names)

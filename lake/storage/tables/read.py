@@ -18,6 +18,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lake.errors import DataCorrupted
@@ -132,17 +133,50 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
+class Expiry:
+    """Rows whose ``column`` is at or before ``cutoff``, in its physical form, are there no longer; NULL stays."""
+
+    column: Wanted
+    cutoff: int
+
+
+@dataclass(frozen=True, slots=True)
 class Visible:
     """Which rows of a row group are read.
 
-    place  of the group's first row
-    dead   rows of the group that are gone
-    upto   the newest version to read, or None for all
+    place   of the group's first row
+    dead    rows of the group that are gone
+    upto    the newest version to read, or None for all
+    expiry  rows whose time is over, or None
     """
 
     place: int = 0
     dead: Numbers = field(default_factory=lambda: NONE.at)
     upto: int | None = None
+    expiry: Expiry | None = None
+
+    def kept(self, rows: int, versions: pa.Array | None, times: pa.Array | None) -> pa.Array:
+        """Which of ``rows`` rows are to be seen."""
+        mask = np.ones(rows, np.bool_)
+        mask[self.dead] = False
+        if self.upto is not None:
+            assert versions is not None, "reading an older version takes the rows' versions"
+            mask &= versions.to_numpy(zero_copy_only=False) <= self.upto
+        if self.expiry is not None:
+            assert times is not None, "rows that expire are read with their times"
+            numbers = times.view(pa.int32() if pa.types.is_date32(times.type) else pa.int64())
+            mask &= pc.fill_null(pc.greater(numbers, self.expiry.cutoff), True).to_numpy(zero_copy_only=False)
+        return pa.array(np.flatnonzero(mask))
+
+    def needed(self) -> list[Wanted]:
+        """Columns that ``kept`` takes."""
+        found = [Wanted(VERSION, VERSION, SYSTEM_COLUMNS[VERSION])] if self.upto is not None else []
+        return [*found, *([self.expiry.column] if self.expiry is not None else [])]
+
+    @property
+    def is_all(self) -> bool:
+        """Whether every row is to be seen."""
+        return self.upto is None and self.expiry is None and not len(self.dead)
 
 
 ALL: Final = Visible()
@@ -157,29 +191,39 @@ def read_group(
     """
     names = [column.name for column in columns]
     rows = file.groups[group]
-    if visible.upto is None and not len(visible.dead):
-        found = _arrays(reader, file, group, columns, visible.place)
+    if visible.is_all:
+        found = group_arrays(reader, file, group, columns, visible.place)
         return row_batches([found[column.stored] for column in columns], names, rows)
-    wanted = list(columns)
-    if visible.upto is not None and all(column.stored != VERSION for column in columns):
-        wanted.append(Wanted(VERSION, VERSION, SYSTEM_COLUMNS[VERSION]))
-    found = _arrays(reader, file, group, wanted, visible.place)
-    kept = kept_rows(rows, visible.dead, found.get(VERSION), visible.upto)
+    given = {column.stored for column in columns}
+    wanted = [*columns, *(column for column in visible.needed() if column.stored not in given)]
+    found = group_arrays(reader, file, group, wanted, visible.place)
+    times = found[visible.expiry.column.stored] if visible.expiry is not None else None
+    kept = visible.kept(rows, found.get(VERSION), times)
     return row_batches([found[column.stored].take(kept) for column in columns], names, len(kept))
 
 
-def kept_rows(rows: int, dead: Numbers, versions: pa.Array | None, upto: int | None) -> pa.Array:
-    """Which of ``rows`` rows are to be seen: not ``dead``, and of a version that is not newer than ``upto``."""
-    mask = np.ones(rows, np.bool_)
-    mask[dead] = False
-    if upto is not None:
-        assert versions is not None, "reading an older version takes the rows' versions"
-        mask &= versions.to_numpy(zero_copy_only=False) <= upto
-    return pa.array(np.flatnonzero(mask))
+def read_chunk(chunk: pa.RecordBatch, columns: Sequence[Wanted], visible: Visible = ALL) -> list[pa.RecordBatch]:
+    """The visible rows of a batch of the tail as batches of at most MORSEL_ROWS rows."""
+    arrays = [chunk_column(chunk, column, visible.place) for column in columns]
+    rows = chunk.num_rows
+    if not visible.is_all:
+        times = chunk_column(chunk, visible.expiry.column) if visible.expiry is not None else None
+        kept = visible.kept(rows, chunk.column(VERSION), times)
+        arrays, rows = [array.take(kept) for array in arrays], len(kept)
+    return row_batches(arrays, [column.name for column in columns], rows)
 
 
-def _arrays(
-    reader: Reader, file: DataFile, group: int, columns: Sequence[Wanted], place: int
+def chunk_column(chunk: pa.RecordBatch, column: Wanted, place: int = 0) -> pa.Array:
+    """A column of rows of a tail in its type of now: rows from before it was added have NULL."""
+    if column.stored == PLACE:
+        return pa.array(np.arange(place, place + chunk.num_rows, dtype=np.int64))
+    if column.stored not in chunk.schema.names:
+        return pa.nulls(chunk.num_rows, column.type.physical)
+    return from_stored(chunk.column(column.stored), column.type)
+
+
+def group_arrays(
+    reader: Reader, file: DataFile, group: int, columns: Sequence[Wanted], place: int = 0
 ) -> dict[str, pa.Array]:
     """Columns of a whole row group by their stored names."""
     rows = file.groups[group]

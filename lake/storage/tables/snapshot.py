@@ -25,20 +25,21 @@ from lake.rows import Part, Predicate
 from lake.storage.catalog.changes import DeleteRows
 from lake.storage.catalog.deletes import Numbers, TableDeletes, encode_numbers
 from lake.storage.catalog.manifests import Manifests
-from lake.storage.catalog.model import PUBLIC, ROW_ID, SYSTEM_COLUMNS, VERSION, Column, DataFile, Table
+from lake.storage.catalog.model import PUBLIC, ROW_ID, VERSION, Column, DataFile, Table
 from lake.storage.catalog.state import State
 from lake.storage.catalog.statistics import ColumnStatistics, StatisticsCache, TableStatistics
-from lake.storage.tables.columns import from_stored
+from lake.storage.tables.keyed import KeyedTables, KeyedView
+from lake.storage.tables.lookup import expiry_cutoff, key_values, look_up
 from lake.storage.tables.prune import keeps_file, keeps_group
 from lake.storage.tables.read import (
     PLACE,
     PLACE_BITS,
+    Expiry,
     Reader,
     Visible,
     Wanted,
-    kept_rows,
+    read_chunk,
     read_group,
-    row_batches,
 )
 from lake.storage.tail.tail import Tail
 from lake.types import BIGINT
@@ -47,11 +48,21 @@ from lake.types import BIGINT
 class Snapshot:
     """All tables at ``state.number``."""
 
-    def __init__(self, state: State, reader: Reader, manifests: Manifests, statistics: StatisticsCache) -> None:
+    def __init__(
+        self,
+        state: State,
+        reader: Reader,
+        manifests: Manifests,
+        statistics: StatisticsCache,
+        keyed: KeyedTables,
+        now: int,
+    ) -> None:
         self.state = state
         self.reader = reader
         self.manifests = manifests
         self.statistics = statistics
+        self.keyed = keyed
+        self.now = now  # microseconds: rows whose time to live is over are not there
 
     def table(self, name: str, schema: str = PUBLIC) -> TableSnapshot:
         """A table's rows.
@@ -82,7 +93,6 @@ class TableSnapshot:
     """The rows of one table at one commit; a ``lake.rows.RowSource``.
 
     tail     its rows that are not in files, or None
-    deletes  which rows of files and tail are gone
     upto     an older commit that is read, or None for the snapshot's
     columns  under which it is read
     """
@@ -95,15 +105,31 @@ class TableSnapshot:
         self.upto = upto
         self.columns: tuple[Column, ...] = table.columns if columns is None else tuple(columns)
         self.tail: Tail | None = snapshot.state.tails.get(table.id)
-        self.deletes: TableDeletes = snapshot.state.deletes_of(table.id)
+        self._view: KeyedView | None = None
         self._columns: dict[str, Column] = {column.name: column for column in self.columns}
         self._statistics: TableStatistics | None = None
+
+    @property
+    def view(self) -> KeyedView | None:
+        """What is seen of a table with a key; None of one without."""
+        if self._view is None and self.table.design.key:
+            snapshot = self.snapshot
+            self._view = snapshot.keyed.view(snapshot.reader, self.table, self.tail)
+        return self._view
+
+    @property
+    def deletes(self) -> TableDeletes:
+        """Which rows of files and tail are not to be seen: deleted ones, and those that newer ones of their key hide."""
+        view = self.view
+        return self.snapshot.state.deletes_of(self.table.id) if view is None else view.deletes
 
     @property
     def rows(self) -> int:
         """Rows of the table; of an older commit, those that are stored."""
         gone = self.deletes.rows if self.upto is None else 0
-        return self.table.file_rows + (self.tail.rows if self.tail else 0) - gone
+        view = self.view
+        combined = view.combined.num_rows if view is not None and view.combined is not None else 0
+        return self.table.file_rows + (self.tail.rows if self.tail else 0) - gone + combined
 
     def at(self, number: int, columns: Sequence[Column] | None = None) -> TableSnapshot:
         """The table's rows at an older commit, under ``columns``, by default those it had.
@@ -115,6 +141,7 @@ class TableSnapshot:
             raise InvalidParameter(f"commit {number} is not there yet; the newest is {self.snapshot.state.number}")
         if number < self.table.born:
             raise UndefinedTable(f'table "{self.table.name}" did not exist at commit {number}')
+        assert not self.table.design.key, "a table with a key has no past, and who asks for it is refused before"
         table, oldest = self.table, self.table.horizon
         for earlier in self.earlier():
             if number >= earlier.lost:
@@ -167,28 +194,71 @@ class TableSnapshot:
         42703  no such column
         """
         wanted = [self._wanted(name) for name in columns]
-        found = []
+        if self.table.design.key:
+            found = self._looked_up(wanted, predicates)
+            if found is not None:
+                return found
+        deletes = self.deletes
+        parts: list[Part] = []
         for number, file in self._numbered(predicates):
-            gone = self.deletes.of(file.path)
+            gone = deletes.of(file.path)
             upto = self.upto if self.upto is not None and file.version_high > self.upto else None
+            expiry = self._expiry(file)
             start = 0
             for group, rows in enumerate(file.groups):
                 dead = gone.between(start, start + rows, self.upto)
-                visible = Visible((number << PLACE_BITS) + start, dead, upto)
+                visible = Visible((number << PLACE_BITS) + start, dead, upto, expiry)
                 start += rows
                 if len(dead) < rows:
                     read = partial(self._read_group, file, group, wanted, tuple(predicates), visible)
-                    found.append(Part(rows - len(dead) if upto is None else None, read))
+                    parts.append(Part(rows - len(dead) if upto is None and expiry is None else None, read))
+        return [*parts, *self._tail_parts(wanted, deletes)]
+
+    def _tail_parts(self, wanted: Sequence[Wanted], deletes: TableDeletes) -> list[Part]:
+        """The parts of the tail; of a merge table, its rows that were combined too."""
+        parts: list[Part] = []
+        expiry = self._expiry(None)
         start = 0
         for chunk in self.tail_chunks():
             rows = chunk.num_rows
-            dead = self.deletes.tail.between(start, start + rows, self.upto)
-            visible = Visible(start, dead, self.upto)
+            dead = deletes.tail.between(start, start + rows, self.upto)
+            visible = Visible(start, dead, self.upto, expiry)
             start += rows
             if len(dead) < rows:
-                exact = rows - len(dead) if self.upto is None else None
-                found.append(Part(exact, partial(_read_chunk, chunk, wanted, visible)))
-        return found
+                exact = rows - len(dead) if self.upto is None and expiry is None else None
+                parts.append(Part(exact, partial(read_chunk, chunk, wanted, visible)))
+        if self.view is not None and self.view.combined is not None:
+            combined = self.view.combined
+            parts.append(Part(combined.num_rows, partial(read_chunk, combined, wanted, Visible(start))))
+        return parts
+
+    def _expiry(self, file: DataFile | None) -> Expiry | None:
+        """Until when rows of a file, or of the tail, must have been written to be there; None where all are."""
+        design = self.table.design
+        if not design.ttl:
+            return None
+        column = self.table.column_by_id(design.ttl)
+        cutoff = expiry_cutoff(self.table, self.snapshot.now)
+        found = file.ranges.get(column.id) if file is not None else None
+        if found is not None and isinstance(found.low, int) and found.low > cutoff:
+            return None
+        return Expiry(Wanted(column.stored, column.stored, column.type), cutoff)
+
+    def _looked_up(self, wanted: Sequence[Wanted], predicates: Sequence[Predicate]) -> list[Part] | None:
+        """The part of the one row that has the key which the predicates ask for; None where they ask for no key."""
+        values = key_values(self.table, predicates)
+        if values is None:
+            return None
+        rows = self.lookup(values, wanted)
+        return [Part(sum(batch.num_rows for batch in rows), lambda: rows)] if rows else []
+
+    def lookup(self, values: Sequence[object], wanted: Sequence[Wanted]) -> list[pa.RecordBatch]:
+        """The row of a key, if there is one, without putting the table's view together.
+
+        values  of the key's columns in their order, in physical form
+        """
+        snapshot = self.snapshot
+        return look_up(snapshot.keyed, snapshot.reader, self.table, self.tail, values, wanted, snapshot.now)
 
     def deletes_at(self, places: Numbers) -> DeleteRows:
         """The change that deletes the rows at ``places``, values of the column PLACE of this snapshot."""
@@ -246,7 +316,9 @@ class TableSnapshot:
             found = self.snapshot.statistics.table(self.table, self.tail_chunks())
             renamed = {} if self.columns == self.table.columns else self._renamed(found)
             found = replace(found, columns=renamed) if renamed else found
-            self._statistics = replace(found, rows=float(self.rows)) if self.deletes.rows else found
+            # Of a table with a key all stored rows are counted: planning does not wait for a merge on read.
+            gone = self.snapshot.state.deletes_of(self.table.id).rows
+            self._statistics = replace(found, rows=float(self.rows)) if gone else found
         return self._statistics
 
     def _renamed(self, found: TableStatistics) -> dict[str, ColumnStatistics]:
@@ -259,8 +331,9 @@ class TableSnapshot:
         column = self._columns.get(name)
         if column is not None:
             return Wanted(name, column.stored, column.type)
-        if name in SYSTEM_COLUMNS:
-            return Wanted(name, name, SYSTEM_COLUMNS[name])
+        hidden = self.table.hidden_columns
+        if name in hidden:
+            return Wanted(name, name, hidden[name])
         if name == PLACE:
             return Wanted(name, name, BIGINT)
         raise UndefinedColumn(f'column "{name}" of table "{self.table.name}" does not exist')
@@ -277,21 +350,3 @@ class TableSnapshot:
         if predicates and not keeps_group(reader.footer(file), group, file, self._columns, predicates):
             return []
         return read_group(reader, file, group, wanted, visible)
-
-
-def _read_chunk(chunk: pa.RecordBatch, wanted: Sequence[Wanted], visible: Visible) -> list[pa.RecordBatch]:
-    arrays = [chunk_column(chunk, column, visible.place) for column in wanted]
-    rows = chunk.num_rows
-    if visible.upto is not None or len(visible.dead):
-        kept = kept_rows(rows, visible.dead, chunk.column(VERSION), visible.upto)
-        arrays, rows = [array.take(kept) for array in arrays], len(kept)
-    return row_batches(arrays, [column.name for column in wanted], rows)
-
-
-def chunk_column(chunk: pa.RecordBatch, column: Wanted, place: int = 0) -> pa.Array:
-    """A column of rows of a tail in its type of now: rows from before it was added have NULL."""
-    if column.stored == PLACE:
-        return pa.array(np.arange(place, place + chunk.num_rows, dtype=np.int64))
-    if column.stored not in chunk.schema.names:
-        return pa.nulls(chunk.num_rows, column.type.physical)
-    return from_stored(chunk.column(column.stored), column.type)

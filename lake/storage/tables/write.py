@@ -17,27 +17,34 @@ from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lake.clock import Clock
 from lake.errors import DiskFull, IoFailure
 from lake.storage.catalog import sketches
+from lake.storage.catalog.changes import Placed
+from lake.storage.catalog.deletes import Positions, encode_numbers
 from lake.storage.catalog.model import (
+    DELETED,
     ROW_ID,
-    SYSTEM_COLUMNS,
     UPDATED_AT,
     VERSION,
     Column,
     ColumnRange,
     DataFile,
+    Table,
 )
 from lake.storage.objects.base import ObjectStore, ObjectWriter
+from lake.storage.tables.arrange import arrange, is_arranged
 from lake.storage.tables.columns import stored_type, to_stored
 from lake.storage.tables.encodings import Encodings, encodings_of
-from lake.types import Text, Type
+from lake.storage.tables.keys import Ints
+from lake.types import BOOLEAN, Text, Type
 
 GROUP_ROWS: Final = 131_072
+KEYED_GROUP_ROWS: Final = 65_536
 PAGE_ROWS: Final = 65_536  # pyarrow's own choice, 20,000, costs a third more decoding
 FILE_ROWS: Final = 8 * GROUP_ROWS
 FILE_BYTES: Final = 256 << 20  # of Arrow buffers
@@ -45,10 +52,17 @@ FILE_BYTES: Final = 256 << 20  # of Arrow buffers
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Files in the order of their rows, and sketches of all of them together by column id."""
+    """Files in the order of their rows, and sketches of all of them together by column id.
+
+    places  of each file, of each of its rows the number in what was written; None where rows kept their order, or
+            were combined
+    taken   rows that were written, those too that gave way to others of their key
+    """
 
     files: tuple[DataFile, ...]
     sketches: dict[int, bytes]
+    places: tuple[Ints | None, ...] = ()
+    taken: int = 0
 
     @property
     def rows(self) -> int:
@@ -60,20 +74,29 @@ class Written:
 class Target:
     """Where files go and what they hold.
 
-    has_system  whether the batches carry the system columns, which the files then do too
+    has_system  whether the batches carry the hidden columns, which the files then do too
     """
 
     store: ObjectStore
     clock: Clock
-    folder: str
-    columns: tuple[Column, ...]
+    table: Table
     codec: str = "lz4"
     has_system: bool = False
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The table's; of files written anew, dropped ones too, which the table's past still shows."""
+        return self.table.stored_columns if self.has_system and not self.table.design.key else self.table.columns
+
+    @property
+    def group_rows(self) -> int:
+        """Rows of a row group: fewer where single rows are looked up."""
+        return KEYED_GROUP_ROWS if self.table.design.key else GROUP_ROWS
 
     def fields(self) -> list[tuple[str, Type]]:
         """Stored names and types in the order of the file."""
         own = [(column.stored, column.type) for column in self.columns]
-        return own + (list(SYSTEM_COLUMNS.items()) if self.has_system else [])
+        return own + (list(self.table.hidden_columns.items()) if self.has_system else [])
 
 
 def write_files(
@@ -90,23 +113,40 @@ def write_files(
     An error removes what was written, as far as the store lets it.
     53100  the store is full
     """
-    pending: deque[Future[tuple[DataFile, dict[int, bytes]]]] = deque()
-    done: list[tuple[DataFile, dict[int, bytes]]] = []
+    pending: deque[Future[list[_Done]]] = deque()
+    done: list[_Done] = []
+    rows = 0
     try:
-        for chunk in _chunks(batches, file_rows):
+        for number, chunk in enumerate(_chunks(batches, file_rows)):
             while len(pending) >= workers:
-                done.append(pending.popleft().result())
-            pending.append(pool.submit(_write_file, target, chunk))
+                done += pending.popleft().result()
+            pending.append(pool.submit(_write_chunk, target, chunk, number, rows))
+            rows += sum(batch.num_rows for batch in chunk)
         while pending:
-            done.append(pending.popleft().result())
+            done += pending.popleft().result()
     except BaseException:
         for future in pending:
             if future.exception() is None:
-                done.append(future.result())
-        for file, _ in done:
+                done += future.result()
+        for file, _, _ in done:
             target.store.delete(file.path)
         raise
-    return Written(tuple(file for file, _ in done), folded_sketches([found for _, found in done]))
+    sketched = folded_sketches([found for _, found, _ in done])
+    return Written(tuple(file for file, _, _ in done), sketched, tuple(places for _, _, places in done), rows)
+
+
+def placed_in(written: Written, gone: Positions) -> Placed:
+    """Where rows that are gone, counted in what was written, are in the files that hold it in another order."""
+    found: Placed = {}
+    if not gone.rows:
+        return found
+    for file, places in zip(written.files, written.places, strict=True):
+        assert places is not None, "rows in another order have their places"
+        at = np.minimum(np.searchsorted(gone.at, places), gone.rows - 1)
+        rows = np.flatnonzero(gone.at[at] == places)
+        if len(rows):
+            found[file.path] = encode_numbers(rows), encode_numbers(gone.numbers[at[rows]])
+    return found
 
 
 def folded_sketches(found: Sequence[dict[int, bytes]]) -> dict[int, bytes]:
@@ -133,25 +173,45 @@ def _chunks(batches: Iterable[pa.RecordBatch], file_rows: int) -> Iterator[list[
         yield chunk
 
 
+_Done = tuple[DataFile, dict[int, bytes], Ints | None]
+
+
+def _write_chunk(target: Target, batches: list[pa.RecordBatch], number: int, first: int) -> list[_Done]:
+    """Writes the files that rows make, of which the first is row ``first`` of all: one, or one for each partition."""
+    if not is_arranged(target.table):
+        return [(*_write_file(target, batches), None)]
+    done: list[_Done] = []
+    try:
+        for piece in arrange(target.table, batches):
+            file, found = _write_file(target, [piece.rows])
+            places = None if piece.places is None else piece.places + first
+            done.append((msgspec.structs.replace(file, generation=number), found, places))
+    except BaseException:
+        for file, _, _ in done:
+            target.store.delete(file.path)
+        raise
+    return done
+
+
 def _write_file(target: Target, batches: list[pa.RecordBatch]) -> tuple[DataFile, dict[int, bytes]]:
     """Writes one file."""
     fields = target.fields()
     stored_as = encodings_of(batches[0], fields, target.codec)
-    name = f"data/{target.folder}/{uuid.UUID(int=target.clock.random.getrandbits(128), version=4)}.parquet"
+    name = f"data/{target.table.folder}/{uuid.UUID(int=target.clock.random.getrandbits(128), version=4)}.parquet"
     output = target.store.open_writer(name)
     schema = pa.schema([(stored, stored_type(type)) for stored, type in fields])
     seen = [_ColumnSeen(type) for _, type in fields]
     groups: list[int] = []
     try:
         with _parquet_writer(output, schema, stored_as) as writer:
-            for table in _row_groups(batches, fields):
+            for table in _row_groups(batches, fields, target.group_rows):
                 for column, values in zip(seen, table.columns):
                     column.add(values.chunks)
                 arrays = [
                     pa.chunked_array([to_stored(chunk, type) for chunk in values.chunks], stored_type(type))
                     for values, (_, type) in zip(table.columns, fields)
                 ]
-                writer.write_table(pa.table(arrays, schema=schema), row_group_size=GROUP_ROWS)
+                writer.write_table(pa.table(arrays, schema=schema), row_group_size=target.group_rows)
                 groups.append(table.num_rows)
         size = output.close()
     except OSError as error:
@@ -176,7 +236,9 @@ def _parquet_writer(output: ObjectWriter, schema: pa.Schema, stored_as: Encoding
     )
 
 
-def _row_groups(batches: list[pa.RecordBatch], fields: list[tuple[str, Type]]) -> Iterator[pa.Table]:
+def _row_groups(
+    batches: list[pa.RecordBatch], fields: list[tuple[str, Type]], group_rows: int
+) -> Iterator[pa.Table]:
     names = [stored for stored, _ in fields]
     columns = [[batch.column(name) for batch in batches] for name in names]
     plain = [
@@ -184,8 +246,8 @@ def _row_groups(batches: list[pa.RecordBatch], fields: list[tuple[str, Type]]) -
         for arrays, (_, type) in zip(columns, fields)
     ]
     table = pa.table(plain, names=names)
-    for start in range(0, table.num_rows, GROUP_ROWS):
-        yield table.slice(start, GROUP_ROWS)
+    for start in range(0, table.num_rows, group_rows):
+        yield table.slice(start, group_rows)
 
 
 def _without_codes(array: pa.Array) -> pa.Array:
@@ -201,12 +263,15 @@ class _ColumnSeen:
         self._sketches: list[bytes] = []
         self._is_unknown = False
         self.nulls = 0
+        self.trues = 0
 
     def add(self, chunks: Sequence[pa.Array]) -> None:
         for array in chunks:
             self.nulls += array.null_count
             if array.null_count == len(array):
                 continue
+            if self._type == BOOLEAN:
+                self.trues += array.true_count
             self._sketches.append(sketches.sketch_of(array))
             low, high = sketches.range_of(array, self._type)
             if low is None:
@@ -232,7 +297,8 @@ def _record(
 ) -> tuple[DataFile, dict[int, bytes]]:
     coded = {column.stored for column in target.columns if isinstance(column.type, Text)} & set(dictionaries)
     own = list(zip(target.columns, seen))
-    system = dict(zip(SYSTEM_COLUMNS, (column.range for column in seen[len(own) :]))) if target.has_system else {}
+    names = [stored for stored, _ in target.fields()[len(own) :]]
+    system = dict(zip(names, seen[len(own) :]))
     file = DataFile(
         path=name,
         rows=sum(groups),
@@ -247,12 +313,13 @@ def _record(
     return file, {column.id: found.sketch for column, found in own if found.sketch != sketches.EMPTY}
 
 
-def _with_system(file: DataFile, system: dict[str, ColumnRange]) -> DataFile:
+def _with_system(file: DataFile, system: dict[str, _ColumnSeen]) -> DataFile:
     return msgspec.structs.replace(
         file,
-        row_id=system[ROW_ID].low,
-        row_id_high=system[ROW_ID].high,
-        version=system[VERSION].low,
-        version_high=system[VERSION].high,
-        created=system[UPDATED_AT].high,
+        row_id=system[ROW_ID].range.low,
+        row_id_high=system[ROW_ID].range.high,
+        version=system[VERSION].range.low,
+        version_high=system[VERSION].range.high,
+        created=system[UPDATED_AT].range.high,
+        markers=system[DELETED].trues if DELETED in system else 0,
     )

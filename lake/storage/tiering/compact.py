@@ -19,17 +19,18 @@ import numpy as np
 import pyarrow as pa
 
 from lake.clock import Clock
-from lake.storage.catalog.changes import Change, ReplaceFiles
-from lake.storage.catalog.deletes import Numbers, encode_numbers
+from lake.storage.catalog.changes import Change, Placed, ReplaceFiles
+from lake.storage.catalog.deletes import NONE, Numbers, encode_numbers, joined
 from lake.storage.catalog.manifests import write_manifest
 from lake.storage.catalog.model import SYSTEM_COLUMNS, DataFile, Manifest, Table
 from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Append, Flush
 from lake.storage.faults import crash_point
 from lake.storage.options import StorageOptions
+from lake.storage.tables.arrange import is_arranged, partition_of
 from lake.storage.tables.read import Reader, Visible, Wanted, read_group
 from lake.storage.tables.snapshot import Snapshot, TableSnapshot
-from lake.storage.tables.write import Target, Written, write_files
+from lake.storage.tables.write import Target, Written, placed_in, write_files
 
 MERGED_FILES: Final = 8
 ROWS_MAX: Final = 4_000_000
@@ -62,14 +63,25 @@ class _Job:
     manifest: str = ""
     resealed: Manifest | None = None
 
-    def change(self) -> ReplaceFiles:
-        """What is to be committed."""
+    def change(self, state: State) -> ReplaceFiles:
+        """What is to be committed on ``state``."""
         dropped = {path: encode_numbers(rows) for path, rows in self.dropped.items()}
         paths = tuple(file.path for file in self.inputs)
         counts = {file.path: file.rows for file in self.inputs} if self.manifest else {}
         horizon = self.horizon if dropped else 0
+        found = state.stored(self.table)
+        placed = self._placed(state) if found is not None and is_arranged(found) else None
         files = self.written.files
-        return ReplaceFiles(self.table, paths, files, dropped, horizon, self.manifest, self.resealed, counts)
+        return ReplaceFiles(self.table, paths, files, dropped, horizon, self.manifest, self.resealed, counts, placed)
+
+    def _placed(self, state: State) -> Placed:
+        deletes = state.deletes_of(self.table)
+        parts, start = [NONE], 0
+        for file in self.inputs:
+            dropped = self.dropped.get(file.path, NONE.at)
+            parts.append(deletes.of(file.path).without(dropped).shifted(start))
+            start += file.rows - len(dropped)
+        return placed_in(self.written, joined(parts))
 
 
 def merge(snapshot: Snapshot, clock: Clock, options: StorageOptions, pool: ThreadPoolExecutor) -> Flush | None:
@@ -79,8 +91,10 @@ def merge(snapshot: Snapshot, clock: Clock, options: StorageOptions, pool: Threa
     now = clock.now()
     for id in sorted(table.id for table in snapshot.state.stored_tables()):
         source = snapshot.stored(id)
+        if source.table.design.key:
+            continue
         horizon = horizon_of(snapshot.state, source.table, now, options)
-        run = choose(source.table.files)
+        run = _choose(source)
         for job in (_Run(run),) if run else choose_purge(source, horizon, options.purge_rows):
             size = sum(file.bytes for file in job.files)
             if size > budget and budget < INPUT_BYTES_MAX:
@@ -95,9 +109,22 @@ def merge(snapshot: Snapshot, clock: Clock, options: StorageOptions, pool: Threa
     crash_point("merge-file-written")
 
     def record(state: State) -> list[Change | Append]:
-        return [job.change() for job in jobs if _is_current(state, job)]
+        return [job.change(state) for job in jobs if _is_current(state, job)]
 
     return Flush(prepare=record)
+
+
+def _choose(source: TableSnapshot) -> list[DataFile]:
+    """As ``choose``, among files of one partition."""
+    table = source.table
+    if not table.design.partition:
+        return choose(table.files)
+    partitions: dict[object, list[DataFile]] = {}
+    for file in table.files:
+        partition = partition_of(table, file)
+        if partition is not None:
+            partitions.setdefault(partition, []).append(file)
+    return next((run for run in map(choose, partitions.values()) if run), [])
 
 
 def choose(files: Sequence[DataFile]) -> list[DataFile]:
@@ -164,7 +191,7 @@ def _write(
     pool: ThreadPoolExecutor,
 ) -> Written:
     table, reader = source.table, source.snapshot.reader
-    target = Target(reader.store, clock, table.folder, table.stored_columns, options.codec, has_system=True)
+    target = Target(reader.store, clock, table, options.codec, has_system=True)
     wanted = [Wanted(column.stored, column.stored, column.type) for column in table.stored_columns]
     wanted += [Wanted(name, name, type) for name, type in SYSTEM_COLUMNS.items()]
     written = write_files(target, _rows(reader, run, dropped, wanted), pool, workers=1, file_rows=ROWS_MAX)

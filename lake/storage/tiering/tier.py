@@ -17,16 +17,18 @@ import pyarrow as pa
 from lake.clock import Clock
 from lake.errors import SerializationFailure
 from lake.metrics import ROWS_TIERED
-from lake.storage.catalog.changes import Change, SealFiles, Tiered
+from lake.storage.catalog.changes import Change, Placed, SealFiles, Tiered
 from lake.storage.catalog.manifests import seal
 from lake.storage.catalog.model import SYSTEM_COLUMNS, Table
 from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Append, Flush
 from lake.storage.faults import crash_point
 from lake.storage.options import StorageOptions
-from lake.storage.tables.read import Wanted
-from lake.storage.tables.snapshot import Snapshot, TableSnapshot, chunk_column
-from lake.storage.tables.write import Target, Written, write_files
+from lake.storage.tables.arrange import is_arranged
+from lake.storage.tables.read import Wanted, chunk_column
+from lake.storage.tables.snapshot import Snapshot, TableSnapshot
+from lake.storage.tables.write import Target, Written, placed_in, write_files
+from lake.storage.tiering.generations import newest_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +54,11 @@ def fold(
         if tables is not None and id not in tables:
             continue
         source = snapshot.stored(id)
-        written = write_files(_target(source, clock, options), _whole_rows(source), pool, workers=options.workers)
+        rows = newest_rows(source) if source.table.design.key else _whole_rows(source)
+        written = write_files(_target(source, clock, options), rows, pool, workers=options.workers)
         jobs.append(_Job(source.table, source.tail.rows if source.tail else 0, written))
-        assert written.rows == jobs[-1].rows, "tiering writes every row of the tail once"
+        is_whole = written.rows == jobs[-1].rows
+        assert is_whole or source.table.design.key, "tiering writes every row of the tail once"
     if not jobs:
         return None
     crash_point("tier-files-written")
@@ -62,7 +66,7 @@ def fold(
 
     def record(state: State) -> list[Change | Append]:
         return [
-            Tiered(job.table.id, upto, job.written.files, job.written.sketches)
+            Tiered(job.table.id, upto, job.written.files, job.written.sketches, _placed(state, job))
             for job in jobs
             if _is_current(state, job, upto)
         ]
@@ -95,9 +99,18 @@ def _whole_rows(source: TableSnapshot) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(arrays, names=[column.stored for column in wanted])
 
 
+def _placed(state: State, job: _Job) -> Placed | None:
+    """Where deleted rows of the tail are in files that hold rows in another order."""
+    table = job.table
+    if table.design.key or not is_arranged(table):
+        return None
+    gone = state.deletes_of(table.id).tail.part(0, job.rows)
+    return placed_in(job.written, gone)
+
+
 def _target(source: TableSnapshot, clock: Clock, options: StorageOptions) -> Target:
     table, store = source.table, source.snapshot.reader.store
-    return Target(store, clock, table.folder, table.stored_columns, options.codec, has_system=True)
+    return Target(store, clock, table, options.codec, has_system=True)
 
 
 def _is_current(state: State, job: _Job, upto: int) -> bool:

@@ -1,7 +1,7 @@
 """Upkeep of a lake that this process leads: one round after another on a thread of its own.
 
     tier      rows of the tail to files, at most every ``tier_secs``, at once past ``tier_rows`` rows of a table
-    merge     eight small files to one
+    merge     eight small files to one; generations of tables with a key
     seal      files past 128 to manifests
     expire    tables and rows of the past whose retention is over; replaced files and tiered segments that nobody reads
     log       a checkpoint when one is due; commits that checkpoints cover
@@ -21,6 +21,7 @@ from lake.storage.commits.sequencer import Flush
 from lake.storage.faults import crash_point
 from lake.storage.tiering.compact import merge
 from lake.storage.tiering.expire import forget_past, forget_producers, remove_garbage, remove_orphans
+from lake.storage.tiering.generations import compact
 from lake.storage.tiering.tier import fold, seal_all
 
 if TYPE_CHECKING:
@@ -125,9 +126,14 @@ class Upkeep:
 
     def _merge_once(self) -> bool:
         lake = self._lake
-        flush = merge(lake.snapshot(), lake.clock, lake.options, lake.writers)
-        self._submit(flush)
-        return flush is not None
+        snapshot = lake.snapshot()
+        flushes = [
+            merge(snapshot, lake.clock, lake.options, lake.writers),
+            compact(snapshot, lake.clock, lake.options, lake.writers),
+        ]
+        for flush in flushes:
+            self._submit(flush)
+        return any(flush is not None for flush in flushes)
 
     def _clean(self, now: float, force: bool) -> None:
         lake, options = self._lake, self._lake.options

@@ -1,0 +1,139 @@
+"""Changes of tables with a key: delete markers, conflicts of an INSERT, and what others wrote to the same keys meanwhile.
+
+    DELETE   a row of the key and ``_deleted`` true       UPDATE   a new version, ``_deleted`` false       INSERT   NULL
+
+Nothing is looked up when rows are inserted: the newest row of a key is the one that is read. What was computed from rows
+that were read (UPDATE, DELETE, MERGE, ON CONFLICT) is refused where one of its keys was written after the snapshot.
+Spec: SQL, Table kinds; reference: row statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from lake.errors import CardinalityViolation, FeatureNotSupported, SerializationFailure
+from lake.sql import ast
+from lake.storage.catalog.model import CREATED_AT, DELETED, ROW_ID, Table
+from lake.storage.catalog.state import State
+from lake.storage.objects.base import ObjectStore
+from lake.storage.tables.keys import Keys, encode, joined
+
+if TYPE_CHECKING:
+    from lake.db.write.change import Found
+
+
+def refuse_change(table: Table, stmt: ast.Update | ast.Delete | ast.Merge | ast.Insert) -> None:
+    """Refuses what a table with a key does not take.
+
+    0A000  a new value for a column of the key; UPDATE and DELETE of a merge table
+    """
+    match stmt:
+        case ast.Update(assignments=assignments):
+            actions, given = {"update"}, [assignments]
+        case ast.Delete():
+            actions, given = {"delete"}, []
+        case ast.Merge(clauses=clauses):
+            actions = {clause.action for clause in clauses}
+            given = [clause.assignments for clause in clauses]
+        case ast.Insert(conflict=conflict):
+            assert conflict is not None, "a change is an INSERT that says what becomes of keys that are there"
+            actions = {"insert" if conflict.action == "nothing" else "update"}
+            given = [conflict.assignments]
+    if table.kind == "merge" and actions & {"update", "delete"}:
+        words = "UPDATE" if "update" in actions else "DELETE"
+        raise FeatureNotSupported(f'table "{table.name}" combines rows of one key and takes no {words}')
+    key = {column.name.lower() for column in table.key}
+    for assignments in given:
+        for item in assignments:
+            if item.column.lower() in key:
+                raise FeatureNotSupported(
+                    f'column "{item.column}" is of the key of table "{table.name}" and takes no new value',
+                    hint="DELETE the row and INSERT another",
+                )
+
+
+def marked(
+    table: Table, old: Mapping[str, pa.Array], batch: pa.RecordBatch, rows: np.ndarray
+) -> pa.RecordBatch:
+    """Markers for rows that go: of the old ones the key and the value of SEQUENCE BY.
+
+    old    their columns by the names of SQL
+    batch  what was found, with row id and time of creation as columns 1 and 2, at ``rows``
+    """
+    kept = {*table.design.key, table.design.sequence, table.design.partition}
+    arrays = [
+        old[column.name] if column.id in kept else pa.nulls(len(rows), column.type.physical) for column in table.columns
+    ]
+    plain = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays]
+    hidden = [batch.column(at).take(pa.array(rows)) for at in (1, 2)]
+    names = [*(column.stored for column in table.columns), ROW_ID, CREATED_AT, DELETED]
+    return pa.RecordBatch.from_arrays([*plain, *hidden, pa.array(np.ones(len(rows), np.bool_))], names=names)
+
+
+def take_inserted(table: Table, stmt: ast.Insert, found: Found) -> None:
+    """Adds new rows of INSERT .. ON CONFLICT to what is written: of those that share a key DO NOTHING takes the first.
+
+    21000  DO UPDATE would change a row that the statement has inserted
+    """
+    batches, found.inserted = found.inserted, []
+    if not batches:
+        return
+    rows = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+    keys = _keys(table, rows)
+    order = keys.order()
+    repeats = keys.take(order).repeats()
+    if repeats.any():
+        assert stmt.conflict is not None, "the statement says what becomes of keys that are there"
+        if stmt.conflict.action == "update":
+            raise CardinalityViolation(
+                "ON CONFLICT DO UPDATE command cannot affect row a second time",
+                hint="no two of the rows that are inserted may have the same key",
+            )
+        kept = order[~repeats] if stmt.conflict.action == "nothing" else order[np.append(~repeats[1:], True)]
+        rows = rows.take(pa.array(np.sort(kept)))
+    found.changed.inserted = rows.num_rows
+    found.appends.append(rows)
+    found.changed.returned.append(rows)
+
+
+def keys_of(table: Table, batches: Sequence[pa.RecordBatch]) -> Keys | None:
+    """The keys of rows that are written, ascending; None of no rows."""
+    if not batches:
+        return None
+    keys = joined([_keys(table, batch) for batch in batches])
+    ordered = keys.take(keys.order())
+    return ordered.take(np.flatnonzero(~ordered.repeats()))
+
+
+def check_keys(before: State, now: State, table: Table, keys: Keys, store: ObjectStore) -> None:
+    """Refuses keys that were written between two states.
+
+    40001  one was, or what was written cannot be told from the rest any more
+    """
+    then, found = before.tables[table.id], now.table_by_id(table.id)
+    if found.epoch == then.epoch and found.written == then.written:
+        return
+    conflict = SerializationFailure("could not serialize access due to concurrent update")
+    missing = found.written - then.written
+    tail = now.tails.get(table.id)
+    if found.epoch != then.epoch or tail is None:
+        raise conflict
+    for part in tail.newest_first():
+        if part.version <= before.number:
+            break
+        batch = part.batch(store)
+        other = _keys(table, batch)
+        if len(keys.match(other.take(other.order()))[0]):
+            raise conflict
+        missing -= part.rows
+    if missing:
+        raise conflict  # some are in files by now
+
+
+def _keys(table: Table, batch: pa.RecordBatch) -> Keys:
+    key = table.key
+    return encode([batch.column(column.stored) for column in key], [column.type for column in key])

@@ -1,0 +1,172 @@
+"""One row by its key: the tail's index, then the files from the newest to the oldest, each by one row group.
+
+    key ── runs of the tail, newest first ── hit
+        └─ generations, newest first ── the row group whose range holds the key ── binary search ── hit
+
+The first hit is the row, unless SEQUENCE BY or a merge asks for all of them. Nothing is put together for the whole table,
+so the first look-up after a write costs as little as the next. Spec: HTTP, GET /lookup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lake.rows import Predicate
+from lake.storage.catalog.model import DataFile, Table
+from lake.storage.tables.combine import combine
+from lake.storage.tables.keyed import KeyedTables, TailIndex, whole_columns
+from lake.storage.tables.keys import Keys, encode
+from lake.storage.tables.prune import keeps_file
+from lake.storage.tables.read import Expiry, Reader, Visible, Wanted, chunk_column, group_arrays, read_chunk
+from lake.storage.tables.runs import Rule, Run
+from lake.storage.tail.tail import Tail
+from lake.types import Date, Decimal
+
+DAY_MICROS = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Hit:
+    """A stored row of the key: of a file's row group, or of the tail where ``file`` is None."""
+
+    file: DataFile | None
+    group: int
+    row: int
+    sequence: int
+
+
+def expiry_cutoff(table: Table, now: int) -> int:
+    """The last time, in the physical form of the TTL column, whose rows are there no longer at ``now``, in microseconds."""
+    cutoff = now - table.design.ttl_secs * 1_000_000
+    return cutoff // DAY_MICROS if isinstance(table.column_by_id(table.design.ttl).type, Date) else cutoff
+
+
+def key_values(table: Table, predicates: Sequence[Predicate]) -> tuple[object, ...] | None:
+    """The key that predicates ask for, or None where they leave it open."""
+    given = {test.column: test.value for test in predicates if test.op == "=" and test.value is not None}
+    key = table.key
+    if any(column.name not in given for column in key):
+        return None
+    if any(isinstance(column.type, Decimal) and not column.type.is_short for column in key):
+        return None
+    return tuple(given[column.name] for column in key)
+
+
+def look_up(
+    keyed: KeyedTables,
+    reader: Reader,
+    table: Table,
+    tail: Tail | None,
+    values: Sequence[object],
+    wanted: Sequence[Wanted],
+    now: int,
+) -> list[pa.RecordBatch]:
+    """The row of a key as one batch of ``wanted``, or no batch.
+
+    values  of the key's columns, in physical form
+    """
+    key = table.key
+    try:
+        arrays = [pa.array([value], column.type.physical) for value, column in zip(values, key, strict=True)]
+    except (pa.ArrowException, OverflowError, TypeError):
+        return []  # no row of the table can have a value that its column cannot hold
+    rule = Rule.of(table)
+    probe = encode(arrays, [column.type for column in key])
+    index = keyed.index(reader, table, tail)
+    found = _hits(keyed, reader, table, rule, index, probe, values)
+    if rule.combines:
+        return _combined(reader, table, tail, list(found), wanted)
+    hit = _winner(rule, found)
+    if hit is None or _is_marker(keyed, reader, index, hit):
+        return []
+    expiry = None
+    if table.design.ttl:
+        column = table.column_by_id(table.design.ttl)
+        expiry = Expiry(Wanted(column.stored, column.stored, column.type), expiry_cutoff(table, now))
+    return [batch for batch in _fetched(reader, tail, hit, wanted, expiry) if batch.num_rows]
+
+
+def _hits(
+    keyed: KeyedTables,
+    reader: Reader,
+    table: Table,
+    rule: Rule,
+    index: TailIndex,
+    probe: Keys,
+    values: Sequence[object],
+) -> Iterator[_Hit]:
+    """The stored rows of a key, newest first; a run or file that hides several shows one."""
+    for run in reversed(index.runs):
+        place = _place(run, probe)
+        if place >= 0:
+            yield _Hit(None, 0, int(run.rows[place]), _sequence(run, place))
+    columns = {column.name: column for column in rule.key}
+    tests = [Predicate(column.name, "=", value) for column, value in zip(rule.key, values)]
+    for file in reversed(table.files):
+        if not keeps_file(file, columns, tests):
+            continue
+        for group in keyed.runs.fences(reader, rule, file).groups_of(probe):
+            run = keyed.runs.run(reader, rule, file, group)
+            place = _place(run, probe)
+            if place >= 0:
+                yield _Hit(file, group, int(run.rows[place]), _sequence(run, place))
+
+
+def _place(run: Run, probe: Keys) -> int:
+    found, _ = run.keys.match(probe)
+    return int(found[0]) if len(found) else -1
+
+
+def _sequence(run: Run, place: int) -> int:
+    return int(run.sequence[place]) if run.sequence is not None else 0
+
+
+def _winner(rule: Rule, hits: Iterator[_Hit]) -> _Hit | None:
+    if rule.sequence is None:
+        return next(hits, None)
+    return max(hits, key=lambda hit: hit.sequence, default=None)  # of equal ones the first: hits come newest first
+
+
+def _is_marker(keyed: KeyedTables, reader: Reader, index: TailIndex, hit: _Hit) -> bool:
+    if hit.file is None:
+        markers, row = index.markers, hit.row
+    else:
+        markers, row = keyed.markers(reader, hit.file), sum(hit.file.groups[: hit.group]) + hit.row
+    at = int(np.searchsorted(markers, row))
+    return at < len(markers) and int(markers[at]) == row
+
+
+def _fetched(
+    reader: Reader, tail: Tail | None, hit: _Hit, wanted: Sequence[Wanted], expiry: Expiry | None
+) -> list[pa.RecordBatch]:
+    """The row itself."""
+    columns = [*wanted, *([expiry.column] if expiry is not None else [])]
+    if hit.file is not None:
+        found = group_arrays(reader, hit.file, hit.group, columns)
+        arrays = [found[column.stored].slice(hit.row, 1) for column in columns]
+    else:
+        assert tail is not None, "a row of the tail has a tail"
+        start = 0
+        for chunk in tail.chunks(reader.store):
+            if hit.row < start + chunk.num_rows:
+                break
+            start += chunk.num_rows
+        arrays = [chunk_column(chunk.slice(hit.row - start, 1), column) for column in columns]
+    if not columns:
+        return read_chunk(pa.record_batch([pa.nulls(1)], ["none"]), [])
+    names = [column.stored for column in columns]
+    return read_chunk(pa.RecordBatch.from_arrays(arrays, names=names), wanted, Visible(expiry=expiry))
+
+
+def _combined(
+    reader: Reader, table: Table, tail: Tail | None, hits: Sequence[_Hit], wanted: Sequence[Wanted]
+) -> list[pa.RecordBatch]:
+    """The row of a merge table: its pieces put together."""
+    whole = whole_columns(table)
+    batches = [batch for hit in hits for batch in _fetched(reader, tail, hit, whole, None)]
+    combined = combine(table, batches)
+    return [] if combined is None else read_chunk(combined, wanted)
