@@ -149,6 +149,8 @@ def is_repeatable(bound_plan: Plan, catalog: StatementCatalog) -> bool:
             rows = node.table.rows
             if not isinstance(rows, TableSnapshot) or rows.snapshot is not catalog.snapshot or rows.upto is not None:
                 return False
+            if rows.table.design.ttl:
+                return False  # Rows go as time goes by.
         for expr in plan.expressions_of(node):
             if not _is_repeatable(expr, catalog):
                 return False

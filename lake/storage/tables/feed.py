@@ -23,8 +23,8 @@ import pyarrow as pa
 from lake.errors import InvalidParameter
 from lake.storage.catalog.deletes import NONE, Numbers, Positions
 from lake.storage.catalog.model import CREATED_AT, ROW_ID, SYSTEM_COLUMNS, UPDATED_AT, VERSION, DataFile, Table
-from lake.storage.tables.read import Reader, Wanted, read_group
-from lake.storage.tables.snapshot import Snapshot, TableSnapshot, chunk_column
+from lake.storage.tables.read import Reader, Wanted, chunk_column, read_group
+from lake.storage.tables.snapshot import Snapshot, TableSnapshot
 
 CHANGE_TYPE: Final = "_change_type"
 INSERT, PREIMAGE, POSTIMAGE, DELETE = "insert", "update_preimage", "update_postimage", "delete"
