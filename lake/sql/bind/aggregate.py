@@ -18,7 +18,7 @@ from lake.sql import ast, bound, plan
 from lake.sql.bind.arguments import bind_arguments, ordered_arguments
 from lake.sql.bind.coerce import cast
 from lake.sql.bind.overload import call_operator, choose
-from lake.sql.bind.scope import Entry, Env, Shared
+from lake.sql.bind.scope import Entry, Env, Shared, find_column
 from lake.sql.bound import AggregateCall, And, Column, Expr, IsNull, Literal, Not, SortKey
 from lake.sql.registry import FUNCTIONS, Aggregate
 from lake.types import BIGINT, BOOLEAN, INT, Type
@@ -57,10 +57,13 @@ class Aggregates:
 
 
 def bind_aggregate_call(call: ast.Call, name: str, env: Env) -> Expr:
-    """The column that stands for an aggregate call, which is collected.
+    """The column that stands for an aggregate call, which is collected: where its columns are all of an outer query, there.
 
     42803  where no aggregate may stand, or inside another
     """
+    level = _level(call, env)
+    if level is not env:
+        return bind_aggregate_call(call, name, level)
     aggregates = env.aggregates
     if aggregates is None:
         position = env.position(call)
@@ -80,6 +83,21 @@ def bind_aggregate_call(call: ast.Call, name: str, env: Env) -> Expr:
         nullable = function.of_nothing is None
         found = aggregates.calls[bound_call] = env.shared.column(name, type, nullable)
     return found
+
+
+def _level(call: ast.Call, env: Env) -> Env:
+    """The place an aggregate belongs to: the innermost query that one of its columns is of; without columns its own."""
+    outer = env.scope.outer
+    if outer is None or outer.env is None:
+        return env
+    columns = [node for node in ast.walk(call) if isinstance(node, ast.Column)]
+    for node in columns:
+        own = find_column(replace(env.scope, outer=None), node.name, env.position(node))
+        if own is not None or node.name.last in env.aliases or node.name.last in env.locals:
+            return env
+        if find_column(outer, node.name, env.position(node)) is None:
+            return env
+    return _level(call, outer.env) if columns else env
 
 
 def bind_parts(

@@ -10,11 +10,11 @@ from dataclasses import replace
 from itertools import product
 from typing import Final
 
-from lake.errors import FeatureNotSupported, StatementTooComplex, SyntaxFailure, UndefinedColumn
+from lake.errors import FeatureNotSupported, StatementTooComplex, SyntaxFailure
 from lake.sql import ast, bound, plan
 from lake.sql.bind import names
 from lake.sql.bind.expr import unify
-from lake.sql.bind.scope import Entry, Env, From, Ready, ReadySource, find_column
+from lake.sql.bind.scope import Entry, Env, From, Ready, ReadySource
 from lake.sql.bind.star import expand_items
 from lake.sql.bound import Column, Expr, Literal, MakeList
 from lake.sql.registry import FUNCTIONS, Aggregate
@@ -32,7 +32,7 @@ def bind_pivot(source: ast.Pivot, inside: From, env: Env) -> From:
     used = {node.name.last.lower() for part in (*[expr for expr, _ in source.on], *[item.expr for item in source.using])
             for node in ast.walk(part) if isinstance(node, ast.Column)}  # fmt: skip
     groups: list[ast.SelectItem] = [ast.SelectItem(expr) for expr in source.group]
-    if not source.group:
+    if source.on and not source.group:
         groups = [
             ast.SelectItem(Ready(entry.column, entry.name), entry.name)
             for entry in inside.entries
@@ -45,10 +45,9 @@ def bind_pivot(source: ast.Pivot, inside: From, env: Env) -> From:
     for combination in combinations:
         for using in source.using:
             tests = [_test(expr, value.expr) for (expr, _), value in zip(source.on, combination, strict=True)]
-            filtered = _filtered(using.expr, tests[0] if len(tests) == 1 else ast.And(tuple(tests)))
+            test = tests[0] if len(tests) == 1 else ast.And(tuple(tests))
+            filtered = _filtered(using.expr, test) if tests else using.expr
             items.append(ast.SelectItem(filtered, _title(combination, using, len(source.using))))
-    if not source.using:
-        raise SyntaxFailure("PIVOT needs USING with an aggregate", position=env.position(source))
     select = ast.Select(
         tuple(items), (ReadySource(inside),), group=tuple(ast.Literal(at + 1) for at in range(len(groups)))
     )
@@ -67,7 +66,7 @@ def _values_of(expr: ast.Expr, inside: From, env: Env) -> tuple[ast.SelectItem, 
     if made.plan.outer_columns:
         raise FeatureNotSupported("PIVOT of an outer query's columns needs IN (values)", position=env.position(expr))
     (column,) = made.columns
-    found = env.shared.catalog.ask(made.plan, column)
+    found = env.shared.ask(made.plan, column)
     return tuple(
         ast.SelectItem(Ready(Literal(column.type, value), text), text) for value, text in found  # type: ignore[arg-type]
     )
@@ -85,7 +84,7 @@ def _title(combination: tuple[ast.SelectItem, ...], using: ast.SelectItem, count
         if text is None and isinstance(value.expr, ast.Literal):
             text = "NULL" if value.expr.value is None else str(value.expr.value)
         parts.append(text or names.name_of(value.expr, value.text))
-    if using.alias is not None or count > 1:
+    if using.alias is not None or count > 1 or not combination:
         parts.append(names.output_name(using))
     return "_".join(parts)
 
@@ -117,8 +116,8 @@ def bind_unpivot(source: ast.Unpivot, inside: From, env: Env) -> From:
         parts = item.expr.items if isinstance(item.expr, ast.Row) else (item.expr,)
         if len(parts) != width:
             raise SyntaxFailure(f"UNPIVOT needs {width} columns for {width} values", position=env.position(item))
-        columns = [_column(part, env) for part in parts]
-        used |= {column.id for column in columns}
+        columns = [env.bind(part) for part in parts]
+        used |= bound.columns_of(tuple(columns))
         title = item.alias or "_".join(names.name_of(part) for part in parts)
         labels.append(Literal(TEXT, title))
         for values, column in zip(lists, columns, strict=True):
@@ -136,14 +135,3 @@ def bind_unpivot(source: ast.Unpivot, inside: From, env: Env) -> From:
         replace(entry, path=()) for entry in inside.entries if entry.column.id not in used and not entry.hidden
     )
     return From(made, (*rest, *[Entry(column.name, column) for column, _ in pairs]))
-
-
-def _column(expr: ast.Expr, env: Env) -> Column:
-    found = env.bind(expr) if isinstance(expr, Ready) else None
-    if isinstance(expr, ast.Column):
-        found = find_column(env.scope, expr.name, env.position(expr))
-        if found is None:
-            raise UndefinedColumn(f'column "{expr.name.last}" does not exist', position=env.position(expr))
-    if not isinstance(found, Column):
-        raise SyntaxFailure("UNPIVOT takes columns", position=env.position(expr))
-    return found

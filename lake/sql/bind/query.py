@@ -145,7 +145,7 @@ def _row_count(expr: ast.Expr, clause: str, scope: Scope, shared: Shared, is_per
 def _asked(expr: Expr, shared: Shared) -> Literal:
     """The value of an expression over no columns, found by a query that is run at once."""
     column = shared.column("count", expr.type)
-    ((value, _),) = shared.catalog.ask(plan.Project((column,), (expr,), plan.Values(((),), ())), column)
+    ((value, _),) = shared.ask(plan.Project((column,), (expr,), plan.Values(((),), ())), column)
     return Literal(expr.type, value)  # type: ignore[arg-type]
 
 
@@ -170,6 +170,7 @@ def _bind_cte(
         if (cte.materialized is False and uses) or definition.plan.outer_columns:
             return scope.with_cte(Cte(cte.name, inner, cte.query, cte.columns))
     number = shared.next_id()
+    shared.definitions[number] = cte.name, exact(definition)
     outputs = tuple((name, column.type) for name, column in zip(definition.names, definition.columns, strict=True))
     entry = Cte(cte.name, inner, number=number, outputs=outputs)
     if uses:

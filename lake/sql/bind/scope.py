@@ -12,14 +12,14 @@ A name is looked for in the innermost scope first; a column found further out ma
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from lake.errors import AmbiguousColumn, DuplicateAlias, LakeError, UndefinedColumn, UndefinedTable
 from lake.sql import ast
 from lake.sql.bound import Column, Expr, Literal
-from lake.sql.plan import Plan
+from lake.sql.plan import CteScan, Materialize, Plan, Recursion, walk
 from lake.types import Type
 
 if TYPE_CHECKING:
@@ -71,11 +71,15 @@ class Cte:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The columns of one query's FROM, the scope around it, and the common table expressions in reach."""
+    """The columns of one query's FROM, the scope around it, and the common table expressions in reach.
+
+    env  of a scope around a subquery: the place where the subquery stands
+    """
 
     entries: tuple[Entry, ...] = ()
     outer: Scope | None = None
     ctes: Mapping[str, Cte] = field(default_factory=dict)
+    env: Env | None = None
 
     def over(self, entries: Iterable[Entry]) -> Scope:
         """The same place with other columns."""
@@ -97,7 +101,10 @@ class Scope:
 
 @dataclass(slots=True)
 class Shared:
-    """What one statement's binding shares: where names lead, and the numbers given out."""
+    """What one statement's binding shares: where names lead, and the numbers given out.
+
+    definitions  names and plans of the common table expressions that are materialised, by number
+    """
 
     catalog: Catalog
     settings: Settings
@@ -105,6 +112,7 @@ class Shared:
     bind_query: Callable[[ast.Query, Scope, Shared], Bound]
     last_id: int = 0
     view_depth: int = 0
+    definitions: dict[int, tuple[str, Plan]] = field(default_factory=dict)
 
     def next_id(self) -> int:
         """A number no other column or materialised query of the plan has."""
@@ -115,11 +123,25 @@ class Shared:
         """A fresh column."""
         return Column(type, self.next_id(), name, nullable)
 
+    def ask(self, node: Plan, column: Column) -> Sequence[tuple[object, str]]:
+        """What the catalog answers to a plan that is run at once, with what the common table expressions in it mean."""
+        while missing := _undefined(node) & self.definitions.keys():
+            number = max(missing)
+            node = Materialize(number, *self.definitions[number], node)
+        return self.catalog.ask(node, column)
+
     def position(self, node: ast.Node | None) -> int | None:
         """Where ``node`` begins in the statement, 1-based; None inside a view, whose text is another."""
         if node is None or node.span is None or self.view_depth:
             return None
         return node.span.start + 1
+
+
+def _undefined(node: Plan) -> frozenset[int]:
+    """Numbers of the common table expressions that a plan reads and does not define."""
+    parts = list(walk(node))
+    defined = {part.cte for part in parts if isinstance(part, Materialize | Recursion)}
+    return frozenset(part.cte for part in parts if isinstance(part, CteScan)) - defined
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +176,8 @@ class Env:
 
     def bind_query(self, query: ast.Query) -> Bound:
         """The bound form of a subquery that may use this place's columns."""
-        return self.shared.bind_query(query, self.scope.inside(), self.shared)
+        around = replace(self.scope, env=self)
+        return self.shared.bind_query(query, around.inside(), self.shared)
 
     def position(self, node: ast.Node | None) -> int | None:
         """Where ``node`` begins, for an error."""

@@ -23,6 +23,7 @@ from lake.errors import (
     LakeError,
     StatementTooComplex,
     UndefinedColumn,
+    UndefinedTable,
 )
 from lake.sql import ast, bound, plan
 from lake.sql.bind import pivot
@@ -35,6 +36,7 @@ from lake.sql.bind.functions import bind_function
 from lake.sql.bind.generators import is_lateral, lateral
 from lake.sql.bind.scope import (
     VIEW_DEPTH_MAX,
+    Bound,
     Cte,
     Entry,
     Env,
@@ -83,9 +85,7 @@ def bind_source(source: ast.Source, scope: Scope, shared: Shared, visible: tuple
         case ast.FileSource():
             made = scan(shared.catalog.find_file(source.path), shared, None)
         case ast.SubquerySource():
-            around = Scope(visible, scope.outer, scope.ctes) if source.lateral else scope
-            inner = around.inside() if source.lateral else Scope((), scope.outer, scope.ctes)
-            query = shared.bind_query(source.query, inner, shared)
+            query = _bind_subquery(source, scope, shared, visible)
             made = From(query.plan, tuple(Entry(name, column) for name, column in zip(query.names, query.columns)))
         case ast.FunctionSource() if is_lateral(function_name(source.name)):
             return bind_source(lateral(source), scope, shared, visible)
@@ -110,6 +110,22 @@ def bind_source(source: ast.Source, scope: Scope, shared: Shared, visible: tuple
     if tablesample is not None:
         made = From(bind_sample(made.plan, tablesample, Env(shared, scope, "TABLESAMPLE")), made.entries)
     return made
+
+
+def _bind_subquery(source: ast.SubquerySource, scope: Scope, shared: Shared, visible: tuple[Entry, ...]) -> Bound:
+    """The query of a FROM item. One that names what only the items to its left have is LATERAL, said or not."""
+    beside = Scope(visible, scope.outer, scope.ctes).inside()
+    if source.lateral:
+        return shared.bind_query(source.query, beside, shared)
+    try:
+        return shared.bind_query(source.query, Scope((), scope.outer, scope.ctes), shared)
+    except (UndefinedColumn, UndefinedTable) as unknown:
+        if not visible:
+            raise
+        try:
+            return shared.bind_query(source.query, beside, shared)
+        except LakeError:
+            raise unknown from None
 
 
 def rename(entries: tuple[Entry, ...], alias: ast.Alias, shared: Shared) -> tuple[Entry, ...]:

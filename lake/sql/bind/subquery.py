@@ -10,7 +10,7 @@ from lake.sql import ast, bound, plan
 from lake.sql.bind.coerce import COMPARISONS, cast, is_nullable
 from lake.sql.bind.expr import again, binary, compare, negate
 from lake.sql.bind.overload import call_function, choose
-from lake.sql.bind.scope import Bound, Env, binds
+from lake.sql.bind.scope import Bound, Env, Ready, binds
 from lake.sql.bound import AggregateCall, Expr, Literal, MakeList
 from lake.sql.registry import FUNCTIONS, Aggregate
 from lake.types import BOOLEAN, TEXT, List
@@ -77,12 +77,15 @@ def quantified(op: str, operand: ast.Expr, query: ast.Query, every: bool, node: 
     if op not in COMPARISONS:
         raise FeatureNotSupported(f"{op} ANY/ALL over a subquery is not supported", position=env.position(node))
     operands = operand.items if isinstance(operand, ast.Row) else (operand,)
-    if len(operands) > 1 and op not in ("=", "<>"):
-        raise FeatureNotSupported(f"a row {op} ANY/ALL is not supported", position=env.position(node))
-    values = [env.bind(item) for item in operands]
+    values = [] if len(operands) > 1 and op not in ("=", "<>") else [env.bind(item) for item in operands]
     made = env.bind_query(query)
-    if len(made.columns) != len(values):
-        words = "many" if len(made.columns) > len(values) else "few"
+    if not values and len(made.columns) == len(operands):
+        # Rows are ordered by their first difference: the test is made of each row, and its truth is what is asked for.
+        columns = tuple(Ready(column, column.name) for column in made.columns)
+        test = env.bind(ast.Binary(op, ast.Row(tuple(operands)), ast.Row(columns), span=node.span))
+        return bound.Quantified(BOOLEAN, "=", (Literal(BOOLEAN, True),), projected(made, [test], env), every)
+    if len(made.columns) != len(operands):
+        words = "many" if len(made.columns) > len(operands) else "few"
         raise SyntaxFailure(f"subquery has too {words} columns", position=env.position(node))
     lefts: list[Expr] = []
     rights: list[Expr] = []
@@ -99,7 +102,7 @@ def projected(made: Bound, exprs: Sequence[Expr], env: Env) -> plan.Plan:
     """The query's plan with ``exprs`` as its columns."""
     outputs = tuple(
         expr if isinstance(expr, bound.Column) else env.shared.column(name, expr.type, is_nullable(expr))
-        for expr, name in zip(exprs, made.names, strict=True)
+        for expr, name in zip(exprs, made.names, strict=False)
     )
     return plan.Project(outputs, tuple(exprs), made.plan)
 

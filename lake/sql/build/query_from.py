@@ -149,12 +149,16 @@ class FromBuild(BaseBuild):
     def pivot_query(
         self,
         source: ast.Source,
-        on: tuple[_PivotOn, ...],
+        on: tuple[_PivotOn, ...] | None,
         using: tuple[ast.SelectItem, ...] | None,
         group: tuple[ast.Expr, ...] | None,
     ) -> ast.Body:
-        """``PIVOT t ON a USING sum(b) GROUP BY c``."""
-        return self._all_of(ast.Pivot(source, on, using or (), group or ()))
+        """``PIVOT t ON a USING sum(b) GROUP BY c``; without USING the rows are counted."""
+        if on is None and using is None and group is None:
+            raise self._failure("PIVOT needs ON, USING or GROUP BY")
+        if using is None:
+            using = (ast.SelectItem(ast.Call(ast.Name(("count",)), ())),) if on else ()
+        return self._all_of(ast.Pivot(source, on or (), using, group or ()))
 
     def pivot_source(
         self,
@@ -184,9 +188,13 @@ class FromBuild(BaseBuild):
         return expr, values
 
     def unpivot_query(
-        self, source: ast.Source, columns: tuple[ast.SelectItem, ...], name: str, values: tuple[str, ...]
+        self,
+        source: ast.Source,
+        columns: tuple[ast.SelectItem, ...],
+        name: str = "name",
+        values: tuple[str, ...] = ("value",),
     ) -> ast.Body:
-        """``UNPIVOT t ON a, b INTO NAME n VALUE v``."""
+        """``UNPIVOT t ON a, b INTO NAME n VALUE v``; the two are called name and value where the text does not say."""
         return self._all_of(ast.Unpivot(source, columns, name, values))
 
     def unpivot_source(
