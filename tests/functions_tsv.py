@@ -98,11 +98,11 @@ def values_of(text: str) -> list[list[str]]:
     return rows
 
 
-def answered(engine: Engine, example: str) -> str:
+def answered(engine: Engine, example: str, bytes_as: str = "CAST({} AS VARCHAR)") -> str:
     """What an example answers, every value as its cast to text; Failure where it is refused."""
     try:
         names = engine.execute(f"DESCRIBE {example}").rows
-        shown = {"Binary": "encode({}, 'hex')"}
+        shown = {"Binary": bytes_as}
         texts = ", ".join(shown.get(row[1], "CAST({} AS VARCHAR)").format(f'"c{place}"') for place, row in enumerate(names))
         columns = ", ".join(f'"c{place}"' for place in range(len(names)))
         answer = engine.execute(f"SELECT {texts} FROM ({example}) AS example({columns})")
@@ -140,6 +140,9 @@ def judge(engine: Engine, row: Row) -> Verdict:
         engine.execute(f"{DIALECT}'{dialect}'")
         try:
             answer = answered(engine, row.example)
+            if not agrees(answer, row.result):
+                in_digits = answered(engine, row.example, "encode({}, 'hex')")
+                answer = in_digits if agrees(in_digits, row.result) else answer
             verdicts.append(Verdict(row, "agree" if agrees(answer, row.result) else "differ", answer))
         except Failure as failure:
             verdicts.append(Verdict(row, "refused", f"{failure.sqlstate} {failure.message}"))

@@ -31,7 +31,7 @@ __all__ = ["KERNELS", "REHEARSALS", "Kernel", "interpreted", "kernel", "rehearsa
 
 MODULES: Final = (
     "tables", "text_table", "groups", "partition", "join", "sorting", "order", "search", "decimals", "aggregates",
-    "extremes", "moments", "exact_sum", "frames", "strings", "ranges",
+    "extremes", "moments", "exact_sum", "frames", "strings", "json", "ranges",
 )
 BELOW: Final = ("lake.storage.tables.pages",)
 """Modules of the layers below that have kernels."""
