@@ -91,8 +91,9 @@ def _leveled(expr: ast.Expr) -> tuple[int, str]:
             return ATOM, f"{'TRY_CAST' if is_try else 'CAST'}({_expr(operand, 0)} AS {type_text(type_name)})"
         case ast.Subscript(operand, index):
             return POSTFIX, f"{_indexed(operand)}[{_expr(index, 0)}]"
-        case ast.Slice(operand, low, high):
-            return POSTFIX, f"{_indexed(operand)}[{_expr(low, 0) if low else ''}:{_expr(high, 0) if high else ''}]"
+        case ast.Slice(operand, low, high, stride):
+            bounds = ":".join(_expr(item, 0) if item else "" for item in (low, high))
+            return POSTFIX, f"{_indexed(operand)}[{bounds}{f':{_expr(stride, 0)}' if stride else ''}]"
         case ast.Lambda(parameters, body):
             return 0, _lambda(parameters, body)
     predicate = _predicate(expr)

@@ -59,7 +59,7 @@ def list_filter(list: Value, condition: Any, *, call: CallInfo) -> pa.Array:
 
 
 @scalar("list_any_match(list ANY[], condition LAMBDA) -> BOOLEAN", group=GROUP, origin="spark", takes_call=True,
-        aliases=("any_match", "exists"))  # fmt: skip
+        aliases=("any_match", "array_any_match", "exists"))  # fmt: skip
 def list_any_match(list: Value, condition: Any, *, call: CallInfo) -> pa.Array:
     """Whether a lambda is true for an element.
 
@@ -72,7 +72,7 @@ def list_any_match(list: Value, condition: Any, *, call: CallInfo) -> pa.Array:
 
 
 @scalar("list_all_match(list ANY[], condition LAMBDA) -> BOOLEAN", group=GROUP, origin="spark", takes_call=True,
-        aliases=("all_match", "forall"))  # fmt: skip
+        aliases=("all_match", "array_all_match", "forall"))  # fmt: skip
 def list_all_match(list: Value, condition: Any, *, call: CallInfo) -> pa.Array:
     """Whether a lambda is true for all elements.
 

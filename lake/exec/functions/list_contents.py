@@ -153,7 +153,7 @@ def _numbered(items: pa.Array) -> Any:
     "array_remove(list T[], element T) -> T[]", group=GROUP, strict=False, takes_call=True, aliases=("list_remove",)
 )
 def array_remove(list: Value, element: Value, *, call: CallInfo) -> pa.Array:
-    """The list without an element's first occurrence.
+    """The list without an element's first occurrence; NULL for a NULL element.
 
     >>> array_remove([1, 2, 1, 3], 1)
     [2, 1, 3]
@@ -185,7 +185,7 @@ def array_remove_n(list: Value, element: Value, count: Value, *, call: CallInfo)
 
 def _first_occurrences(lists: Lists, same: Any, count: Value) -> Any:
     """bool[items]: the first so many of each row's items where ``same``."""
-    limits = views.values_of(as_array(count, lists.rows))
+    limits = views.values_of(pc.fill_null(as_array(count, lists.rows), 0))
     before = np.concatenate(([0], np.cumsum(same)))
     nth = before[1:] - np.repeat(before[lists.offsets[:-1]], lists.lengths)
     return same & (nth <= limits[lists.parents])
@@ -193,7 +193,16 @@ def _first_occurrences(lists: Lists, same: Any, count: Value) -> Any:
 
 def _removed(list: Value, element: Value, count: Value, call: CallInfo) -> pa.Array:
     lists, same = _search(list, element, call)
-    return lists.keep(np.flatnonzero(~_first_occurrences(lists, same, count)))
+    kept = lists.keep(np.flatnonzero(~_first_occurrences(lists, same, count)))
+    return _known(kept, as_array(element, call.rows), as_array(count, call.rows))
+
+
+def _known(lists: pa.Array, *given: pa.Array) -> pa.Array:
+    """The lists, NULL where an argument is."""
+    for value in given:
+        if value.null_count:
+            lists = pc.if_else(pc.is_valid(value), lists, pa.scalar(None, lists.type))
+    return lists
 
 
 @scalar("array_replace(list T[], element T, by T) -> T[]", group=GROUP, strict=False, takes_call=True,
@@ -233,7 +242,8 @@ def _replaced(list: Value, element: Value, by: Value, count: Value, call: CallIn
     lists, same = _search(list, element, call)
     chosen = _first_occurrences(lists, same, count)
     instead = as_array(by, call.rows).take(pa.array(lists.parents))
-    return list_array(lists.offsets, pc.if_else(views.to_boolean(chosen), instead, lists.items), lists.valid)
+    made = list_array(lists.offsets, pc.if_else(views.to_boolean(chosen), instead, lists.items), lists.valid)
+    return _known(made, as_array(count, call.rows))
 
 
 @scalar("array_reverse(list T[]) -> T[]", group=GROUP, aliases=("list_reverse",))
@@ -364,4 +374,4 @@ def _by_other(a: Value, b: Value, *, wanted: bool) -> pa.Array:
     size = int(numbers.max(initial=0)) + 1
     left = first.parents * size + numbers[: len(first.items)]
     right = second.parents * size + numbers[len(first.items) :]
-    return array_distinct(first.keep(np.flatnonzero(np.isin(left, right) == wanted)))
+    return _known(array_distinct(first.keep(np.flatnonzero(np.isin(left, right) == wanted))), two)

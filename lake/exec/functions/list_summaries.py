@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal as PlainDecimal
 from typing import Any, Final
 
 import pyarrow as pa
@@ -9,14 +10,15 @@ import pyarrow.compute as pc
 
 from lake.errors import InvalidParameter
 from lake.exec.cast import cast
-from lake.exec.cast_text import to_text
+from lake.exec.cast_text import NANOSECONDS_OF_DAY, to_text
 from lake.exec.constants import as_array, list_array
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import NOT_CONSTANT, constant, with_constants
+from lake.exec.functions.columns import NOT_CONSTANT, constant, map_distinct, map_rows, with_constants
 from lake.exec.functions.lists import Lists, array_compact, array_length, element_type
 from lake.exec.kernels import views
+from lake.exec.spellings import iso_duration
 from lake.sql.registry import FUNCTIONS, Aggregate, CallInfo, scalar
-from lake.types import DOUBLE, List, Null, Type, parse_type_name
+from lake.types import DOUBLE, Float, Interval, List, Null, Type, parse_type_name
 
 GROUP: Final = "lists"
 
@@ -35,10 +37,15 @@ def array_to_string(list: Value, delimiter: Value, missing: Value | None = None,
     1,*,3
     """
     of = element_type(call.types)
+    innermost: Type = of
+    while isinstance(innermost, List):
+        innermost = innermost.of
 
     def run(column: pa.Array, delimiter: str, *missing: str) -> pa.Array:
-        lists = Lists(column)
-        texts = to_text(lists.items, of) if not isinstance(of, Null) else lists.items.cast(pa.string())
+        lists, of_item = Lists(column), of
+        while isinstance(of_item, List):
+            lists, of_item = _one_deeper(lists), of_item.of
+        texts = _item_texts(lists.items, innermost)
         made = list_array(lists.offsets, texts, lists.valid)
         if missing:
             made = list_array(lists.offsets, pc.fill_null(texts, missing[0]), lists.valid)
@@ -46,8 +53,35 @@ def array_to_string(list: Value, delimiter: Value, missing: Value | None = None,
             made = array_compact(made)
         return pc.binary_join(made, delimiter)
 
-    given = (delimiter,) if missing is None else (delimiter, missing)
-    return with_constants(run, pa.string(), list, *given)
+    if missing is None or isinstance(call.types[2], Null):
+        return with_constants(run, pa.string(), list, delimiter)
+    shown = with_constants(run, pa.string(), list, delimiter, missing)
+    there = pc.is_valid(as_array(missing, call.rows))
+    return shown if pc.all(there).as_py() else pc.if_else(there, shown, with_constants(run, pa.string(), list, delimiter))
+
+
+def _one_deeper(lists: Lists) -> Lists:
+    """Lists of lists as lists of the inner lists' elements; an inner NULL is one element that is NULL."""
+    inner = lists.items
+    alone = pa.array([[None]], inner.type)[0]
+    filled = pc.if_else(pc.is_valid(inner), inner, alone) if inner.null_count else inner
+    parts = Lists(filled)
+    return Lists(list_array(parts.offsets[lists.offsets], parts.items, lists.valid))
+
+
+def _item_texts(items: pa.Array, of: Type) -> pa.Array:
+    """Elements as a joined text has them: floats with all their digits and no more, lengths of time by ISO 8601."""
+    if isinstance(of, Null):
+        return items.cast(pa.string())
+    texts = to_text(items, of)
+    if isinstance(of, Float):
+        texts = pc.replace_substring_regex(texts, r"\.0$", "")
+        far = pc.match_substring(texts, "e")
+        if pc.any(far).as_py():
+            texts = map_distinct(lambda text: f"{PlainDecimal(text):f}" if "e" in text else text, pa.string(), texts)
+    elif isinstance(of, Interval) and of.spelled:
+        texts = map_rows(lambda parts: iso_duration(parts[2] + parts[1] * NANOSECONDS_OF_DAY), pa.string(), items)
+    return texts
 
 
 # --- aggregates of elements ------------------------------------------------------------------------------------------

@@ -149,7 +149,7 @@ def array_ndims(list: pa.Array, *, call: CallInfo) -> pa.Array:
 
 @scalar("array_dims(list ANY[]) -> BIGINT[]", group=GROUP, aliases=("list_dims",))
 def array_dims(list: pa.Array) -> pa.Array:
-    """The length of each dimension.
+    """The length of each dimension; NULL of an empty list.
 
     >>> array_dims([[1, 2, 3], [4, 5, 6]])
     [2, 3]
@@ -162,7 +162,7 @@ def array_dims(list: pa.Array) -> pa.Array:
             item = item[0] if item else None
         return found
 
-    return pa.array([None if item is None else dims(item) for item in list.to_pylist()], pa.list_(pa.int64()))
+    return pa.array([dims(item) if item else None for item in list.to_pylist()], pa.list_(pa.int64()))
 
 
 @scalar("empty(list ANY[]) -> BOOLEAN", group=GROUP, aliases=("array_empty", "list_empty"))
@@ -437,12 +437,25 @@ def array_resize(list: Value, size: Value, fill: Value | None = None, *, call: C
     """
     list, size = columns(as_array(list, call.rows), size)
     lists = Lists(list)
-    wanted = np.maximum(views.values_of(pc.fill_null(size, 0)), 0)
+    wanted = views.values_of(pc.fill_null(size, 0))
+    if wanted.size and wanted.min() < 0:
+        raise InvalidParameter("the size of a list must not be negative")
     kept = lists.pick(lists.offsets[:-1], np.minimum(lists.lengths, wanted))
     filling = pa.nulls(lists.rows, lists.items.type) if fill is None else as_array(fill, lists.rows)
     missing = pa.array(np.maximum(wanted - lists.lengths, 0))
-    return pc.if_else(pc.is_valid(list), joined([kept, array_repeat(filling, missing)], keep_null=False),
-                      pa.scalar(None, list.type))  # fmt: skip
+    there = pc.and_(pc.is_valid(list), pc.is_valid(size))
+    made = joined([kept, array_repeat(filling, missing)], keep_null=False)
+    return pc.if_else(there, made, pa.scalar(None, list.type))
+
+
+@scalar("flatten(list ANY[]) -> ANY[]", group=GROUP, returns=lambda types: types[0])
+def flatten_flat(list: pa.Array) -> pa.Array:
+    """A list that holds no lists is flat.
+
+    >>> flatten([1, 2])
+    [1, 2]
+    """
+    return list
 
 
 @scalar("flatten(list T[][]) -> T[]", group=GROUP)

@@ -31,10 +31,15 @@ BATCH_ROWS: Final = 1 << 16
 
 def series_length(start: Any, stop: Any, step: Any, *, inclusive: bool) -> Any:
     """How many numbers there are from ``start`` to ``stop`` by ``step``, which is not 0."""
-    apart = stop - start
-    upward = np.where(step > 0, apart, -apart)
-    size = np.abs(step)
-    return np.maximum((upward if inclusive else upward - 1) // size + 1, 0)
+    # Distances and sizes are taken unsigned: they may be twice as large as the numbers.
+    up = step > 0
+    low, high = np.where(up, start, stop), np.where(up, stop, start)
+    apart = high.astype(np.uint64) - low.astype(np.uint64)
+    size = np.where(up, step, np.negative(step)).astype(np.uint64)
+    there = high >= low if inclusive else high > low
+    apart = apart - (there & (not inclusive)).astype(np.uint64)
+    steps = np.minimum(apart // size, np.uint64(1 << 62))
+    return np.where(there, steps.astype(np.int64) + 1, 0)
 
 
 # --- lists of numbers ------------------------------------------------------------------------------------------------
@@ -80,6 +85,8 @@ def _numbers(arguments: Sequence[Value], *, inclusive: bool) -> pa.Array:
     step = np.where(live, step, 1)
     counts = series_length(start, numbers[min(len(numbers) - 1, 1)], step, inclusive=inclusive)
     counts = np.where(live, counts, 0)
+    if int(counts.max(initial=0)) > ITEMS_MAX or int(counts.sum()) > ITEMS_MAX:
+        raise ProgramLimitExceeded(f"a range of more than {ITEMS_MAX} numbers is too large for a list")
     offsets = np.concatenate(([0], np.cumsum(counts)))
     return list_array(offsets, pa.array(ranges(start, counts, step)), None if live.all() else live.astype(np.uint8))
 
@@ -136,6 +143,8 @@ def _moments(start: Value, stop: Value, step: Value, call: CallInfo, *, inclusiv
     for row in range(len(given[0])):
         if live[row]:
             size = (parts[0][row], parts[1][row], parts[2][row])
+            if unit > 1 and size[:2] == (0, 0) and abs(size[2]) < 1000 * MICROSECONDS_OF_DAY:
+                raise InvalidParameter("a list of dates goes by a day or more")
             made.append(moment_series(int(first[row]), int(last[row]), size, inclusive=inclusive) // unit)
         else:
             made.append(np.empty(0, np.int64))

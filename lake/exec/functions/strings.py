@@ -157,8 +157,8 @@ def _refuse_long(size: int | None) -> None:
 # --- parts -----------------------------------------------------------------------------------------------------------
 
 
-@scalar("substr(text VARCHAR, start BIGINT) -> VARCHAR", group=GROUP, aliases=("substring", "mid"))
-@scalar("substr(text VARCHAR, start BIGINT, length BIGINT) -> VARCHAR", group=GROUP, aliases=("substring", "mid"))
+@scalar("substr(str VARCHAR, start_pos BIGINT) -> VARCHAR", group=GROUP, aliases=("substring", "mid"))
+@scalar("substr(str VARCHAR, start_pos BIGINT, length BIGINT) -> VARCHAR", group=GROUP, aliases=("substring", "mid"))
 def substr(text: Value, start: Value, length: Value | None = None) -> pa.Array:
     """Characters from a position on; positions before the first count, though nothing is there.
 

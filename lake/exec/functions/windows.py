@@ -98,9 +98,9 @@ def ntile(input: WindowInput, count: pa.Array) -> pa.Array:
 # --- other rows of the partition -------------------------------------------------------------------------------------
 
 
-@window("lag(value ANY) -> ANY", returns=same_type)
-@window("lag(value ANY, offset BIGINT) -> ANY", returns=same_type)
-@window("lag(value T, offset BIGINT, default T) -> T")
+@window("lag(expr ANY) -> ANY", returns=same_type)
+@window("lag(expr ANY, offset BIGINT) -> ANY", returns=same_type)
+@window("lag(expr T, offset BIGINT, default T) -> T")
 def lag(
     input: WindowInput, value: pa.Array, offset: pa.Array | None = None, default: pa.Array | None = None
 ) -> pa.Array:
@@ -112,9 +112,9 @@ def lag(
     return _neighbour(input, value, offset, default, -1)
 
 
-@window("lead(value ANY) -> ANY", returns=same_type)
-@window("lead(value ANY, offset BIGINT) -> ANY", returns=same_type)
-@window("lead(value T, offset BIGINT, default T) -> T")
+@window("lead(expr ANY) -> ANY", returns=same_type)
+@window("lead(expr ANY, offset BIGINT) -> ANY", returns=same_type)
+@window("lead(expr T, offset BIGINT, default T) -> T")
 def lead(
     input: WindowInput, value: pa.Array, offset: pa.Array | None = None, default: pa.Array | None = None
 ) -> pa.Array:

@@ -259,11 +259,12 @@ class Subscript(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Slice(Expr):
-    """``x[a:b]`` with either bound left out."""
+    """``x[a:b]`` with either bound left out, or ``x[a:b:stride]``."""
 
     operand: Expr
     low: Expr | None
     high: Expr | None
+    stride: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from lake.sql.bind.overload import call_operator, choose
 from lake.sql.bind.scope import Entry, Env, Shared, find_column
 from lake.sql.bound import AggregateCall, And, Column, Expr, IsNull, Literal, Not, SortKey
 from lake.sql.registry import FUNCTIONS, Aggregate
-from lake.types import BIGINT, BOOLEAN, INT, Type
+from lake.types import BIGINT, BOOLEAN, INT, Integer, Type
 
 # Aggregates whose value is what WITHIN GROUP sorts, before the arguments in parentheses.
 NULL_ORDER_SETTING: Final = "datafusion.sql_parser.default_null_ordering"
@@ -169,7 +169,8 @@ def as_condition(expr: ast.Expr, env: Env, clause: str) -> Expr:
 def to_boolean(expr: Expr, clause: str, position: int | None, env: Env) -> Expr:
     """``expr`` as a boolean: NULL and string literals are read as one; 42804 for other types."""
     from_text = isinstance(expr, Literal) and expr.type.sql in ("NULL", "VARCHAR")
-    if expr.type != BOOLEAN and not from_text:
+    counts = clause == "CASE/WHEN" and isinstance(expr.type, Integer)  # the base reads a number as whether it is not 0
+    if expr.type != BOOLEAN and not from_text and not counts:
         raise DatatypeMismatch(
             f"argument of {clause} must be type boolean, not type {expr.type.sql.lower()}", position=position
         )

@@ -29,13 +29,13 @@ def ordered_arguments(
 ) -> list[ast.Expr | None]:
     """The arguments by position, named ones put in their places; None where a default goes."""
     values: list[ast.Expr | None] = [item.value for item in arguments if item.name is None]
-    named = {item.name: item for item in arguments if item.name is not None}
+    named = {item.name.lower(): item for item in arguments if item.name is not None}
     if not named:
         return values
     for overload in overloads:
         names = [parameter.name for parameter in overload.signature.parameters]
         if all(key in names[len(values) :] for key in named):
-            last = max(names.index(key) for key in named if key is not None)
+            last = max(names.index(key) for key in named)
             return values + [named[key].value if key in named else None for key in names[len(values) : last + 1]]
     first = next(iter(named.values()))
     known = [parameter.name for overload in overloads for parameter in overload.signature.parameters]

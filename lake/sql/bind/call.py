@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from lake.arrow_names import arrow_spelling
 from lake.errors import FeatureNotSupported, SyntaxFailure, WrongObjectType
 from lake.sql import ast, bound
@@ -10,9 +12,9 @@ from lake.sql.bind.arguments import bind_arguments, function_name, ordered_argum
 from lake.sql.bind.expr import compare, negate
 from lake.sql.bind.overload import call_function, call_operator, choose, dialect_name, takes_count, unknown_function
 from lake.sql.bind.scope import Env, binds
-from lake.sql.bound import Expr, Literal
+from lake.sql.bound import Expr, Literal, MakeList
 from lake.sql.registry import FUNCTIONS, Aggregate, Generator, Scalar, Window
-from lake.types import BOOLEAN, TEXT, Interval
+from lake.types import BOOLEAN, TEXT, Interval, List, Type
 
 
 @binds(ast.Call)
@@ -48,6 +50,8 @@ def bind_scalar_call(call: ast.Call, name: str, env: Env) -> Expr:
     overloads = [item for item in FUNCTIONS[name] if isinstance(item, Scalar)]
     values = ordered_arguments(call.arguments, overloads, name, env)
     arguments = bind_arguments(values, name, overloads, env)
+    if name in CONCATENATIONS:
+        arguments = _of_one_depth(arguments)
     choice = choose(name, overloads, arguments, env, env.position(call))
     assert isinstance(choice.function, Scalar)
     if name == "arrow_typeof":
@@ -55,6 +59,24 @@ def bind_scalar_call(call: ast.Call, name: str, env: Env) -> Expr:
         value = choice.arguments[0]
         return bound.Call(choice.type, choice.function, (value, Literal(TEXT, arrow_spelling(value.type))))
     return bound.Call(choice.type, choice.function, choice.arguments)
+
+
+CONCATENATIONS: Final = frozenset(("array_concat", "array_cat", "list_cat", "list_concat"))
+
+
+def _of_one_depth(arguments: tuple[Expr | None, ...]) -> tuple[Expr | None, ...]:
+    """Lists of fewer dimensions than the deepest wrapped until they have as many: a row among rows."""
+    deepest = max((_depth(item.type) for item in arguments if item is not None), default=0)
+    made: list[Expr | None] = []
+    for item in arguments:
+        while item is not None and isinstance(item.type, List) and _depth(item.type) < deepest:
+            item = MakeList(List(item.type), (item,))
+        made.append(item)
+    return tuple(made)
+
+
+def _depth(type: Type) -> int:
+    return 1 + _depth(type.of) if isinstance(type, List) else 0
 
 
 def _looks_aggregate(call: ast.Call, name: str) -> bool:

@@ -12,6 +12,7 @@ import datetime
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context
 from decimal import Decimal as PyDecimal
+from enum import Enum
 from typing import Final
 
 from lake.arrow_names import common_spelling
@@ -107,7 +108,19 @@ def arithmetic_types(op: str, left: Type, right: Type) -> tuple[Type, Type, Type
 # --- common types ----------------------------------------------------------------------------------------------------
 
 
-def common_type(left: Type, right: Type) -> Type | None:
+class Mixed(Enum):
+    """What becomes of numbers beside text where a column has both: neither goes, or all are the one or the other.
+
+    ITEMS: numbers within lists, structs and maps, text outside.
+    """
+
+    NEITHER = "neither"
+    TEXT = "text"
+    NUMBERS = "numbers"
+    ITEMS = "items"
+
+
+def common_type(left: Type, right: Type, mixed: Mixed = Mixed.NEITHER) -> Type | None:
     """The type both cast to without being asked, or None."""
     if left == right:
         return left if left is right else common_spelling(left, right)
@@ -123,18 +136,22 @@ def common_type(left: Type, right: Type) -> Type | None:
         return left if left == TIMESTAMPTZ else right
     if isinstance(left, Text | Json) and isinstance(right, Text | Json):
         return TEXT
+    inside = Mixed.NUMBERS if mixed is Mixed.ITEMS else mixed
     if isinstance(left, List) and isinstance(right, List):
-        inner = common_type(left.of, right.of)
+        inner = common_type(left.of, right.of, inside)
         return None if inner is None else List(inner)
     if isinstance(left, Struct) and isinstance(right, Struct):
-        return _common_struct(left, right)
+        return _common_struct(left, right, inside)
     if isinstance(left, Map) and isinstance(right, Map):
-        key, value = common_type(left.key, right.key), common_type(left.value, right.value)
+        key, value = common_type(left.key, right.key, inside), common_type(left.value, right.value, inside)
         return None if key is None or value is None else Map(key, value)
+    if (isinstance(left, Text) and is_numeric(right)) or (isinstance(right, Text) and is_numeric(left)):
+        number = left if isinstance(right, Text) else right
+        return {Mixed.NEITHER: None, Mixed.NUMBERS: number}.get(mixed, TEXT)
     return None
 
 
-def _common_struct(left: Struct, right: Struct) -> Struct | None:
+def _common_struct(left: Struct, right: Struct, mixed: Mixed) -> Struct | None:
     """Fields matched by name where the two share a name, else by place; in the order of the right side where each has the
     same names, otherwise the left side's and then those the right side has besides.
 
@@ -151,7 +168,7 @@ def _common_struct(left: Struct, right: Struct) -> Struct | None:
     fields = []
     for (name, type), place in zip(right.fields, places, strict=True):
         assert place is not None
-        found = common_type(left.fields[place][1], type)
+        found = common_type(left.fields[place][1], type, mixed)
         if found is None:
             return None
         fields.append((name, found))
@@ -176,7 +193,7 @@ def compared_type(left: Expr, right: Expr) -> Type | None:
             return other.type
         if isinstance(one, Literal) and not isinstance(other, Literal) and (kept := _kept_type(one, other.type)):
             return kept
-    found = common_type(left.type, right.type)
+    found = common_type(left.type, right.type, Mixed.NUMBERS)
     if found is not None:
         return found
     for type, wanted in ((left.type, right.type), (right.type, left.type)):
@@ -185,15 +202,16 @@ def compared_type(left: Expr, right: Expr) -> Type | None:
     return None
 
 
-def merged_type(exprs: Sequence[Expr]) -> Type | None:
+def merged_type(exprs: Sequence[Expr], mixed: Mixed = Mixed.TEXT) -> Type | None:
     """The type of a column whose values are ``exprs`` (CASE, VALUES, UNION, coalesce); None where there is none.
 
-    Numbers beside text become text; a string literal beside a date, time, interval or boolean is read as one.
+    Numbers beside text become text, or the text numbers; a string literal beside a date, time, interval or boolean is
+    read as one.
     """
     typed = [expr.type for expr in exprs if not is_string_literal(expr)]
     found: Type = NULL
     for type in typed:
-        merged = common_type(found, type)
+        merged = common_type(found, type, mixed)
         if merged is None:
             if any(isinstance(item, Text) for item in (found, type)):
                 merged = TEXT
@@ -202,7 +220,7 @@ def merged_type(exprs: Sequence[Expr]) -> Type | None:
         found = merged
     if len(typed) == len(exprs):
         return found
-    if isinstance(found, Null) or is_numeric(found):
+    if isinstance(found, Null) or (is_numeric(found) and mixed is not Mixed.NUMBERS):
         return TEXT
     return found
 

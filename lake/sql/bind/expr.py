@@ -23,7 +23,17 @@ from lake.errors import (
 )
 from lake.sql import ast, bound, literals
 from lake.sql.bind.aggregate import to_boolean
-from lake.sql.bind.coerce import COMPARISONS, cast, common_type, compared_type, is_numeric, merged_type, number_literal
+from lake.sql.bind.coerce import (
+    COMPARISONS,
+    Mixed,
+    cast,
+    common_type,
+    compared_type,
+    is_numeric,
+    is_string_literal,
+    merged_type,
+    number_literal,
+)
 from lake.sql.bind.nested import field_of_column
 from lake.sql.bind.overload import call_function, call_operator
 from lake.sql.bind.scope import Env, binds, find_column, missing_column
@@ -363,6 +373,11 @@ def bind_in_list(expr: ast.InList, env: Env) -> Expr:
         return negate(bound.Or(BOOLEAN, tuple(rows)) if len(rows) > 1 else rows[0], expr.negated)
     operand = env.bind(expr.operand)
     items = [env.bind(item) for item in expr.items]
+    if is_string_literal(operand) or isinstance(operand.type, Null):
+        # Constants without a type of their own take the type of those that have one.
+        merged = merged_type([operand, *items], Mixed.NUMBERS)
+        if merged is not None and is_numeric(merged):
+            items = [cast(item, merged, time_zone=env.time_zone) if is_string_literal(item) else item for item in items]
     pairs = [compare("=", operand, item, env, node) for item, node in zip(items, expr.items, strict=True)]
     type: Type | None = pairs[0].left.type
     for pair in pairs:
@@ -380,6 +395,10 @@ def bind_like(expr: ast.Like, env: Env) -> Expr:
     """LIKE, ILIKE and SIMILAR TO, which are functions of the registry."""
     name = expr.kind.value.lower().replace(" ", "_")
     arguments = [env.bind(expr.operand), env.bind(expr.pattern)]
+    unlike = any(is_numeric(item.type) or isinstance(item.type, List) for item in arguments)
+    if unlike and env.shared.settings.dialect != "spark":
+        words = f" {expr.kind.value.upper()} ".join(item.type.sql.lower() for item in arguments)
+        raise UndefinedFunction(f"operator does not exist: {words}", position=env.position(expr))
     if expr.escape is not None:
         arguments.append(env.bind(expr.escape))
     return negate(call_function(name, arguments, env, expr), expr.negated)
@@ -472,14 +491,15 @@ def _compare_rows(expr: ast.Binary, env: Env) -> Expr:
 
 
 def unify(exprs: Sequence[Expr], clause: str, node: ast.Node, env: Env) -> tuple[tuple[Expr, ...], Type]:
-    """The expressions cast to their common type, and the type.
+    """The expressions cast to their common type, and the type; the results of CASE that mix text and numbers are text.
 
     42804  they have none
     """
-    type = merged_type(exprs)
+    mixed = Mixed.ITEMS if clause == "CASE" else Mixed.NUMBERS
+    type = merged_type(exprs, mixed)
     if type is None:
         first = exprs[0].type
-        other = next((item.type for item in exprs if merged_type((exprs[0], item)) is None), exprs[-1].type)
+        other = next((item.type for item in exprs if merged_type((exprs[0], item), mixed) is None), exprs[-1].type)
         words = f"{clause} types {first.sql.lower()} and {other.sql.lower()} cannot be matched"
         raise DatatypeMismatch(words, position=env.position(node))
     return tuple([cast(item, type, time_zone=env.time_zone) for item in exprs]), type

@@ -60,4 +60,5 @@ def bind_slice(expr: ast.Slice, env: Env) -> Expr:
     """``x[a:b]``; a bound left out is the list's first or last element."""
     low = Literal(BIGINT, 1) if expr.low is None else env.bind(expr.low)
     high = Literal(BIGINT, -1) if expr.high is None else env.bind(expr.high)
-    return call_function("array_slice", (env.bind(expr.operand), low, high), env, expr)
+    stride = () if expr.stride is None else (env.bind(expr.stride),)
+    return call_function("array_slice", (env.bind(expr.operand), low, high, *stride), env, expr)

@@ -12,7 +12,7 @@ from typing import Final
 from lake.arrow_names import common_spelling
 from lake.errors import AmbiguousFunction, UndefinedFunction, UndefinedObject
 from lake.sql import ast, bound
-from lake.sql.bind.coerce import ARITHMETIC, arithmetic_types, cast, is_numeric, is_string_literal, merged_type
+from lake.sql.bind.coerce import ARITHMETIC, Mixed, arithmetic_types, cast, is_numeric, is_string_literal, merged_type
 from lake.sql.bind.scope import Env, near_name
 from lake.sql.bound import Expr, Literal
 from lake.sql.catalog import Settings
@@ -46,6 +46,8 @@ from lake.types import (
 BITWISE: Final = frozenset(("&", "|", "#"))
 SPARK: Final = "spark_"
 OPERATOR_NAMES: Final = {"**": "^"}
+FIRST_OF: Final = frozenset(("coalesce", "ifnull", "nvl", "nvl2"))
+"""Functions that pick one of their arguments: text among numbers makes text of all, elsewhere it is read as numbers."""
 VARIABLES: Final = frozenset(("T", "U"))
 # A string literal is read as the first of these that an overload takes.
 LITERAL_COSTS: Final = {Timestamp: 10.0, Date: 10.1, Float: 10.2, Decimal: 10.3, Integer: 10.4}
@@ -264,6 +266,8 @@ def cast_cost(source: Type, target: Type, text: bool) -> float | None:
             return 1.0 + (b - a) / 64 if b > a else 6.0
         case Integer(), Decimal():
             return 2.5
+        case Decimal(), Integer(bits=64) if source.spelled == "UInt64":
+            return 2.6
         case Integer(), Float(bits=bits):
             return 3.0 if bits == 64 else 3.5
         case Decimal(), Decimal():
@@ -320,7 +324,8 @@ def _unify(function: Function, arguments: Sequence[Expr | None]) -> dict[str, Ty
         bindings.setdefault(word, []).append(argument if depth == 0 else Literal(type, None))
     found: dict[str, Type] = {}
     for word, exprs in bindings.items():
-        type_or_none = merged_type(exprs)
+        mixed = Mixed.TEXT if function.name in FIRST_OF else Mixed.NUMBERS
+        type_or_none = merged_type(exprs, mixed)
         if type_or_none is None:
             return None
         found[word] = type_or_none

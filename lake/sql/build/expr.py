@@ -108,9 +108,11 @@ class ExprBuild(BaseBuild):
         """``a[i]``."""
         return ast.Subscript(operand, index)
 
-    def slice(self, operand: ast.Expr, low: ast.Expr | None, high: ast.Expr | None) -> ast.Expr:
-        """``a[i:j]``."""
-        return ast.Slice(operand, low, high)
+    def slice(
+        self, operand: ast.Expr, low: ast.Expr | None, high: ast.Expr | None, stride: ast.Expr | None = None
+    ) -> ast.Expr:
+        """``a[i:j]`` or ``a[i:j:stride]``."""
+        return ast.Slice(operand, low, high, stride)
 
     def field(self, operand: ast.Expr, label: str) -> ast.Expr:
         """``(a).b``, a subscript by the field's name."""
