@@ -29,9 +29,9 @@ from lake.errors import StatementTooComplex
 from lake.sql import ast
 from lake.sql.bind import call, change, dml, subquery
 from lake.sql.bind.coerce import literal_of
-from lake.sql.bind.expr import bind_type
 from lake.sql.bind.query import bind_query, exact
 from lake.sql.bind.scope import BINDERS, Bound, Env, Scope, Shared
+from lake.sql.bind.type_names import bind_type
 from lake.sql.bound import Column, Expr, Literal
 from lake.sql.catalog import Catalog, Settings, Table, TableColumn
 
