@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 import msgspec
 import pyarrow as pa
 
+from lake.storage.catalog.access import User
 from lake.storage.catalog.model import (
     Column,
     Constraint,
@@ -89,6 +90,24 @@ class DropView(msgspec.Struct, frozen=True, tag="drop view"):
     """A view goes."""
 
     view: int
+
+
+class PutUser(msgspec.Struct, frozen=True, tag="put user"):
+    """A user or role is there, or is as this says."""
+
+    user: User
+
+
+class DropUser(msgspec.Struct, frozen=True, tag="drop user"):
+    """A user or role goes, and its name from the roles of others."""
+
+    name: str
+
+
+class PutSigningKey(msgspec.Struct, frozen=True, tag="put signing key"):
+    """The key that signs sessions of users, in hex."""
+
+    key: str
 
 
 class AppendRows(msgspec.Struct, frozen=True, tag="append", omit_defaults=True):
@@ -217,11 +236,12 @@ class Forget(msgspec.Struct, frozen=True, tag="forget"):
 Change = (
     CreateSchema | DropSchema | CreateTable | AlterTable | DropTable | UndropTable | CloneTable | CreateView | DropView
     | AppendRows | AddFiles | DeleteRows | Tiered | ReplaceFiles | SealFiles | Truncate | ForgetPast | ForgetProducers
-    | Advance | Elected | Forget
+    | Advance | Elected | Forget | PutUser | DropUser | PutSigningKey
 )  # fmt: skip
 
 DEFINITIONS: Final = (
     CreateSchema, DropSchema, CreateTable, AlterTable, DropTable, UndropTable, CloneTable, CreateView, DropView,
+    PutUser, DropUser,
 )  # fmt: skip
 
 

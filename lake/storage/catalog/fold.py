@@ -24,6 +24,7 @@ from lake.errors import (
     UndefinedTable,
 )
 from lake.storage.catalog import fold_past, sketches
+from lake.storage.catalog.access import without_schema, without_user
 from lake.storage.catalog.changes import (
     DEFINITIONS,
     AddFiles,
@@ -39,12 +40,15 @@ from lake.storage.catalog.changes import (
     DeleteRows,
     DropSchema,
     DropTable,
+    DropUser,
     DropView,
     Elected,
     Forget,
     ForgetPast,
     ForgetProducers,
     Placed,
+    PutSigningKey,
+    PutUser,
     ReplaceFiles,
     Rows,
     SealFiles,
@@ -148,6 +152,7 @@ class Draft:
         if held:
             raise DependentObjects(f'cannot drop schema "{change.name}": it holds "{held[0]}"')
         self.fields["schemas"] = schemas.remove(change.name)
+        self.fields["users"] = without_schema(self.fields["users"], change.name)
 
     def _create_table(self, change: CreateTable) -> None:
         table = change.table
@@ -198,6 +203,16 @@ class Draft:
         if (schema, name) in self.fields["names"]:
             raise DuplicateObject(f'relation "{display_name(schema, name)}" already exists')
         self.fields["names"] = self.fields["names"].set((schema, name), id)
+
+    def _put_user(self, change: PutUser) -> None:
+        user = msgspec.structs.replace(change.user, created=change.user.created or self.time)
+        self.fields["users"] = self.fields["users"].set(user.name, user)
+
+    def _drop_user(self, change: DropUser) -> None:
+        self.fields["users"] = without_user(self.fields["users"], change.name)
+
+    def _put_signing_key(self, change: PutSigningKey) -> None:
+        self.fields["signing_key"] = change.key
 
     # --- rows and files -----------------------------------------------------------------------------------------------
 
@@ -426,6 +441,9 @@ _APPLY: Final[dict[type, Callable[[Draft, Any], None]]] = {
     CloneTable: fold_past.clone_table,
     CreateView: Draft._create_view,
     DropView: Draft._drop_view,
+    PutUser: Draft._put_user,
+    DropUser: Draft._drop_user,
+    PutSigningKey: Draft._put_signing_key,
     AddFiles: Draft._add_files,
     DeleteRows: Draft._delete_rows,
     Tiered: Draft._tiered,

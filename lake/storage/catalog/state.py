@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from lake.errors import UndefinedTable
+from lake.storage.catalog.access import User
 from lake.storage.catalog.deletes import NOTHING, TableDeletes
 from lake.storage.catalog.maps import PersistentMap
 from lake.storage.catalog.model import PUBLIC, Garbage, Progress, Schema, Table, View
@@ -38,6 +39,8 @@ class State:
     deletes       rows of files and tails that are gone, by table id; tables without such rows have no entry
     garbage       by path
     times         (time, number), ascending, about one for each second that had a commit
+    users         and roles, by name
+    signing_key   signs sessions of users; empty until there is a user
     elections     (number, time) of leaders' first commits, newest last; see ``commits.checkpoint``
     """
 
@@ -58,6 +61,8 @@ class State:
     tails: PersistentMap[int, Tail] = field(default_factory=PersistentMap)
     deletes: PersistentMap[int, TableDeletes] = field(default_factory=PersistentMap)
     garbage: PersistentMap[str, Garbage] = field(default_factory=PersistentMap)
+    users: PersistentMap[str, User] = field(default_factory=PersistentMap)
+    signing_key: str = ""
     times: tuple[tuple[int, int], ...] = ()
     elections: tuple[tuple[int, int], ...] = ()
 

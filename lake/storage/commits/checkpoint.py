@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from lake.errors import DataCorrupted
+from lake.storage.catalog.access import User
 from lake.storage.catalog.deletes import Positions, TableDeletes, decode_numbers, encode_numbers
 from lake.storage.catalog.fold import apply
 from lake.storage.catalog.maps import PersistentMap
@@ -68,6 +69,8 @@ class _Stored(msgspec.Struct, frozen=True):
     tails: dict[int, list[_Part]]
     times: tuple[tuple[int, int], ...]
     elections: tuple[tuple[int, int], ...]
+    users: list[User] = []
+    signing_key: str = ""
     deletes: dict[int, dict[str, _Deleted]] = {}  # by table id and path, which is empty for the tail
     past: list[Table] = []
 
@@ -103,6 +106,8 @@ def encode_state(state: State, store: ObjectStore | None) -> bytes:
         tails=tails,
         times=state.times,
         elections=state.elections,
+        users=list(state.users.values()),
+        signing_key=state.signing_key,
         deletes={id: _stored_deletes(deletes) for id, deletes in state.deletes.items()},
         past=list(state.past.values()),
     )
@@ -150,6 +155,8 @@ def decode_state(data: bytes, name: str) -> State:
         garbage=PersistentMap((item.path, item) for item in stored.garbage),
         times=stored.times,
         elections=stored.elections,
+        users=PersistentMap((user.name, user) for user in stored.users),
+        signing_key=stored.signing_key,
     )
 
 
