@@ -157,7 +157,7 @@ class Config:
     tls: str = setting(
         "required", "LAKE_TLS", None, "whether callers of other machines may come without TLS",
         choices=("required", "optional"), used=False)
-    session_hours: float = setting(12.0, "LAKE_SESSION_HOURS", None, "how long a login lasts", "h", used=False)
+    session_hours: float = setting(12.0, "LAKE_SESSION_HOURS", None, "how long a login lasts", "h")
     session_idle_secs: float = setting(
         3600.0, "LAKE_SESSION_IDLE_SECS", None, "a session idle for so long ends", "s")
     txn_idle_secs: float = setting(

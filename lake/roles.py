@@ -2,7 +2,7 @@
 
     >>> Role.WRITE >= Role.READ
     True
-    >>> Tokens(read="r", admin="a").sign_in("r").role
+    >>> Tokens(read="r", admin="a").role_of("r")
     <Role.READ: 1>
 
 Spec: HTTP and operations, Roles and tokens.
@@ -16,7 +16,7 @@ from enum import IntEnum
 from typing import Final
 
 from lake.config import Config
-from lake.errors import InsufficientPrivilege, InvalidAuthorization
+from lake.errors import InsufficientPrivilege
 
 
 class Role(IntEnum):
@@ -44,11 +44,13 @@ ROLE_OF_CLASS: Final[dict[str, Role]] = {
 }
 
 _REFUSALS: Final[dict[Role, str]] = {
-    Role.READ: "this token may not read",
-    Role.WRITE: "this token may not write",
-    Role.ADMIN: "this token may not change the lake's tables, views, schemas, routines or users "
+    Role.READ: "this {who} may not read",
+    Role.WRITE: "this {who} may not write",
+    Role.ADMIN: "this {who} may not change the lake's tables, views, schemas, routines or users "
     "(an admin token, or a superuser, does)",
 }
+# The names under which tokens sign in where a protocol wants a user's name.
+ROLE_NAMES: Final[dict[str, Role]] = {"reader": Role.READ, "writer": Role.WRITE, "admin": Role.ADMIN}
 SIGN_IN: Final = "sign in with a token, or a user's name and password"
 
 
@@ -57,9 +59,11 @@ class Principal:
     """Who a request comes from.
 
     user       the name the audit keeps: a user's, or the role's for a token
+    role       of a user that is no superuser, what it can have been granted at most
     superuser  whether it manages users and reads the audit
     open       whether the node asks nobody to sign in
     owner      whether it is the program that started the node, which alone reads files of the machine
+    id         a user's, which no other user ever has; 0 of all others
     """
 
     user: str
@@ -67,6 +71,12 @@ class Principal:
     superuser: bool = False
     open: bool = False
     owner: bool = False
+    id: int = 0
+
+    @property
+    def key(self) -> str:
+        """What tells this caller from every other, however they are called."""
+        return f"{self.id}:{self.user}"
 
     def may(self, role: Role) -> bool:
         """Whether this caller holds ``role``."""
@@ -78,7 +88,7 @@ class Principal:
         42501  it does not; the message is the specification's
         """
         if not self.may(role):
-            raise InsufficientPrivilege(_REFUSALS[role])
+            raise InsufficientPrivilege(_REFUSALS[role].format(who="user" if self.id else "token"))
 
 
 OWNER: Final = Principal("owner", Role.ADMIN, superuser=True, owner=True)
@@ -103,15 +113,22 @@ class Tokens:
         """Whether the node asks callers to sign in."""
         return any((self.read, self.write, self.admin))
 
-    def sign_in(self, presented: str | None) -> Principal:
-        """The caller that presents this token.
+    def of_role(self, role: Role) -> str | None:
+        """The token of a role, where it is set."""
+        return {Role.READ: self.read, Role.WRITE: self.write, Role.ADMIN: self.admin}[role]
 
-        28000  no token, or one that is none of the three
-        """
-        if not self.are_set:
-            return ANYONE
-        for role, token in ((Role.ADMIN, self.admin), (Role.WRITE, self.write), (Role.READ, self.read)):
-            # Compared in constant time, so that a wrong token's answer tells nothing about the right one.
-            if token and presented and hmac.compare_digest(token.encode(), presented.encode()):
-                return Principal(role.label, role, superuser=role is Role.ADMIN)
-        raise InvalidAuthorization(SIGN_IN)
+    def role_of(self, presented: str) -> Role | None:
+        """The role whose token this is, the greatest where several are the same; None of any other text."""
+        given = presented.encode("utf-8", "surrogatepass")
+        found = None
+        for role in Role:
+            token = self.of_role(role)
+            # Compared in constant time and with all three, so that the time taken tells nothing about the right ones.
+            if token and hmac.compare_digest(token.encode("utf-8", "surrogatepass"), given):
+                found = role
+        return found
+
+    @staticmethod
+    def principal(role: Role) -> Principal:
+        """The caller that presents the token of a role."""
+        return Principal(role.label, role, superuser=role is Role.ADMIN)

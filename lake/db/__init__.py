@@ -5,9 +5,11 @@ Reading order: ``database`` (one lake, led), ``session`` (a statement from text 
 """
 
 import lake.db.functions
+import lake.db.statements.access
 import lake.db.statements.dml
 import lake.db.statements.dml_change
 import lake.db.statements.external
+import lake.db.statements.grants
 import lake.db.statements.prepared
 import lake.db.statements.query
 import lake.db.statements.session

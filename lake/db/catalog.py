@@ -6,11 +6,17 @@ opens. All tables of a statement are read at the commit at which the statement b
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from lake import exec as engine
 from lake.db.functions.readers import open_file
 from lake.db.names import qualified
+from lake.db.rights.granted import Rights, refusal
+from lake.db.rights.shown import shown_state
 from lake.db.system import SYSTEM_TABLES
 from lake.db.write.unique import unique_rules
 from lake.errors import FeatureNotSupported, InvalidParameter, LakeError, UndefinedTable
@@ -26,9 +32,9 @@ from lake.sql.catalog import Table as PlanTable
 from lake.sql.catalog import View as PlanView
 from lake.sql.optimizer import optimize
 from lake.sql.plan import Plan
-from lake.storage.catalog.model import DELETED, SYSTEM_COLUMNS, Column, Table, View
+from lake.storage.catalog.model import DELETED, Column, Table, View
 from lake.storage.catalog.state import State, display_name
-from lake.types import BIGINT, BOOLEAN, DOUBLE, TEXT, TIMESTAMPTZ, Type
+from lake.types import BIGINT, DOUBLE, TEXT, TIMESTAMPTZ, Type
 
 if TYPE_CHECKING:
     from lake.db.database import Database
@@ -36,8 +42,6 @@ if TYPE_CHECKING:
 
 
 PAST_KINDS: Final = {"version": BIGINT, "timestamp": TIMESTAMPTZ, "offset": DOUBLE}
-_KEYED: Final = (TableColumn(DELETED, BOOLEAN, True, hidden=True),)
-_SYSTEM: Final = tuple(TableColumn(name, type, False, hidden=True) for name, type in SYSTEM_COLUMNS.items())
 
 
 class StatementCatalog:
@@ -50,11 +54,36 @@ class StatementCatalog:
         self.state: State = self.snapshot.state
         self._found: dict[tuple[str, ...], PlanTable | PlanView] = {}
         self.has_asked = False
+        self.borrowed: str | None = None  # a view that is read with the rights of whoever made it
+        self._shown: StatementCatalog | None = self if settings.rights is None else None
 
     @property
     def settings(self) -> Settings:
         """The statement's settings."""
         return self._settings
+
+    @property
+    def rights(self) -> Rights | None:
+        """What the caller was granted; None where its role says everything."""
+        rights: Rights | None = self._settings.rights
+        return rights
+
+    @property
+    def shown(self) -> StatementCatalog:
+        """The catalog with what the caller may read and nothing else: what listings and hints come from."""
+        if self._shown is None:
+            assert self.rights is not None
+            self._shown = copy.copy(self)
+            self._shown._shown = self._shown
+            self._shown.state = shown_state(self.state, self.rights)
+        return self._shown
+
+    @property
+    def unlimited(self) -> StatementCatalog:
+        """The same catalog for whom no grant is asked: what a view's query sees."""
+        if self.rights is None:
+            return self
+        return StatementCatalog(self._database, replace(self._settings, rights=None), self.snapshot)
 
     @property
     def version(self) -> int:
@@ -73,12 +102,16 @@ class StatementCatalog:
 
     def columns_of_view(self, view: View) -> list[tuple[str, Type]]:
         """Names and types of what a view answers; none where its tables have gone."""
+        whole = self.unlimited
+        stored = whole.state.views.get(view.id, view)
         try:
-            found = Binder(self, self._settings, {}).query(_query_of(view))
+            found = Binder(whole, whole.settings, {}).query(_query_of(stored))
         except LakeError:
             return []
         names = (*view.columns, *found.names[len(view.columns) :])
-        return [(name, column.type) for name, column in zip(names, found.columns, strict=True)]
+        refused = {} if self.rights is None else self.rights.refused(view, names)
+        columns = [(name, column.type) for name, column in zip(names, found.columns, strict=True)]
+        return [(name, type) for name, type in columns if name not in refused]
 
     def find(self, name: tuple[str, ...], at: tuple[str, object] | None) -> PlanTable | PlanView:
         """The relation of that name.
@@ -119,24 +152,25 @@ class StatementCatalog:
             schema = "pg_catalog"
         system = SYSTEM_TABLES.get((schema, last))
         if system is not None:
-            return system.table(self)
+            return system.table(self.shown)
         found = self.state.find(last, schema)
-        match found:
-            case Table():
-                return self._table(found)
-            case View():
-                return PlanView((schema, last), found.columns, _query_of(found))
-            case None:
-                shown = display_name(schema, last)
-                raise UndefinedTable(f'relation "{shown}" does not exist', hint=self.state.hint(last, schema))
+        if found is None:
+            shown = display_name(schema, last)
+            raise UndefinedTable(f'relation "{shown}" does not exist', hint=self.shown.state.hint(last, schema))
+        if self.rights is not None:
+            self.rights.require_some(found)
+        return self._table(found) if isinstance(found, Table) else self._view(found)
 
     def _find_past(self, name: tuple[str, ...], kind: str, value: object) -> PlanTable:
         schema, last = qualified(name, self._database.name)
         if (schema, last) in SYSTEM_TABLES or isinstance(self.state.find(last, schema), View):
             raise FeatureNotSupported(f'AT reads the past of a table, and "{display_name(schema, last)}" is none')
-        rows = self.past(self.state.table(last, schema), kind, value)
-        columns = [TableColumn(column.name, column.type, not column.not_null) for column in rows.columns]
-        return PlanTable((schema, last), (*columns, *_SYSTEM), rows, rows.statistics)
+        table = self.state.table(last, schema)
+        if self.rights is not None:
+            self.rights.require_some(table)
+        rows = self.past(table, kind, value)
+        was = msgspec.structs.replace(table, columns=tuple(rows.columns))
+        return PlanTable((schema, last), (*self.columns_of(was), *self.hidden_columns(was)), rows, rows.statistics)
 
     def past(
         self, table: Table, kind: str, value: object, columns: tuple[Column, ...] | None = None
@@ -169,12 +203,41 @@ class StatementCatalog:
             )
         return self.snapshot.table_by_id(table.id).at(number, columns)
 
+    def columns_of(self, table: Table) -> list[TableColumn]:
+        """A table's columns as the planner sees them, each with the reason where the caller may not read it."""
+        refused = self._refused(table)
+        return [
+            TableColumn(column.name, column.type, not column.not_null, refusal=refused.get(column.name, ""))
+            for column in table.columns
+        ]
+
+    def hidden_columns(self, table: Table) -> list[TableColumn]:
+        """The columns that every table has; whoever may not read all others does not read these."""
+        refused = bool(self._refused(table))
+        return [
+            TableColumn(name, type, name == DELETED, True, refusal("select", table, name) if refused else "")
+            for name, type in table.hidden_columns.items()
+        ]
+
+    def _refused(self, table: Table) -> dict[str, str]:
+        if self.rights is None:
+            return {}
+        return self.rights.refused(table, [column.name for column in table.columns])
+
+    def _view(self, view: View) -> PlanView:
+        """A view, whose tables are read with the rights of whoever made it."""
+        if self.rights is None:
+            return PlanView((view.schema, view.name), view.columns, _query_of(view))
+        self.borrowed = display_name(view.schema, view.name)
+        names = [name for name, _ in self.unlimited.columns_of_view(view)]
+        refused = self.rights.refused(view, names)
+        return PlanView((view.schema, view.name), view.columns, _query_of(view), refused, self.unlimited)
+
     def _table(self, table: Table) -> PlanTable:
-        columns = [TableColumn(column.name, column.type, not column.not_null) for column in table.columns]
-        columns += _KEYED if table.design.key else ()
+        columns = self.columns_of(table) + self.hidden_columns(table)
         rows = self.snapshot.table_by_id(table.id)
         unique = tuple(rule.columns for rule in unique_rules(table))
-        return PlanTable((table.schema, table.name), (*columns, *_SYSTEM), rows, rows.statistics, unique)
+        return PlanTable((table.schema, table.name), tuple(columns), rows, rows.statistics, unique)
 
 
 def _query_of(view: View) -> ast.Query:

@@ -21,6 +21,8 @@ from lake.db.catalog import StatementCatalog
 from lake.db.hold import Hold
 from lake.db.names import find_table, qualified
 from lake.db.repeats import Repeats
+from lake.db.rights.callers import Callers
+from lake.db.rights.granted import Rights
 from lake.db.write.checks import Rules
 from lake.db.write.incoming import Incoming, from_arrow_stream, from_json_lines
 from lake.db.write.once import Once
@@ -28,6 +30,7 @@ from lake.db.write.unique import KeptPieces, UniqueCheck, refuse_unique
 from lake.errors import DatatypeMismatch, NotLeading, QueryCanceled, SerializationFailure
 from lake.exec.context import Cancellation, Context
 from lake.metrics import COMMIT_SECONDS, COMMITS
+from lake.roles import OWNER, Principal, Role
 from lake.sql.bind import Binder
 from lake.sql.catalog import Settings
 from lake.storage.catalog.changes import AlterTable, Change, CreateTable
@@ -58,6 +61,7 @@ class Database:
         self._hold: Hold | None = None
         self.repeats = Repeats()
         self._pieces = KeptPieces()
+        self._callers = Callers()
         self._rules: OrderedDict[tuple[int, int], Rules] = OrderedDict()
         self._lock = threading.Lock()
         self._starting = threading.Lock()
@@ -135,6 +139,13 @@ class Database:
         """What a statement that starts at this moment can name; ``snapshot`` is a transaction's."""
         return StatementCatalog(self, settings, snapshot)
 
+    def caller(self, principal: Principal) -> tuple[Principal, Rights | None]:
+        """The caller as it is at this moment, and what it was granted; None where its role says everything.
+
+        28000  the user was dropped
+        """
+        return self._callers.renewed(principal, self.lake.state)
+
     def context(self, settings: Settings, cancellation: Cancellation) -> Context:
         """What a query is given; ``stop_statements`` reaches it."""
         with self._stopping:
@@ -188,15 +199,21 @@ class Database:
         return bool(made)
 
     def append(
-        self, name: tuple[str, ...], body: bytes, *, is_arrow: bool, once: Once | None
+        self, name: tuple[str, ...], body: bytes, *, is_arrow: bool, once: Once | None, principal: Principal = OWNER
     ) -> Future[Acknowledged]:
         """Hands over rows of JSON lines or an Arrow stream; the future tells when they are durable.
 
+        42501  the caller may not write to the table
         42P01  no such table      22P02, 23502, 23514  rows that the table refuses, none of which is written
         """
         settings = self.settings()
         catalog = self.catalog(settings)
+        caller, rights = self.caller(principal)
+        if rights is None:
+            caller.require(Role.WRITE)
         table = find_table(catalog.state, name, self.name)
+        if rights is not None:
+            rights.require("insert", table)
         refuse_unique(table, "POST /append")
         incoming = _decode(body, is_arrow, table)
         rules = self.rules_of(table, Binder(catalog, settings, {}), settings)

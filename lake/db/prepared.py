@@ -26,7 +26,6 @@ from lake.roles import Role
 from lake.sql import ast, bound, parser
 from lake.sql.bind import Binder, literal_of
 from lake.sql.bind.coerce import cast
-from lake.sql.catalog import TableColumn
 from lake.types import NULL, TEXT, Type
 
 PARSED_MAX: Final = 512
@@ -171,6 +170,7 @@ def _answer(
 ) -> tuple[tuple[str, ...] | None, tuple[Type, ...]]:
     stmt = prepared.statement
     settings = session.statement_settings()
+    session.caller()[0].require(Role.READ)
     catalog = session.database.catalog(settings)
     binder = Binder(catalog, settings, unbound)
     match stmt:
@@ -183,7 +183,7 @@ def _answer(
             table = catalog.state.find(*reversed(qualified(stmt.table.parts, session.database.name)))
             if table is not None:
                 table = find_table(catalog.state, stmt.table, session.database.name)
-                columns = [TableColumn(column.name, column.type, not column.not_null) for column in table.columns]
+                columns = catalog.columns_of(table)
                 defaults = {c.name: parser.parse_expression(c.default) for c in table.columns if c.default}
                 binder.insert(stmt, columns, defaults)
             return None, ()

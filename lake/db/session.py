@@ -8,20 +8,29 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from lake import exec as engine
+from lake.db.passing import expression_of, selected, watched
 from lake.db.repeats import Planned, is_repeatable, tables_of, with_tables
 from lake.db.result import Result
+from lake.db.rights.granted import Rights
 from lake.db.settings import Setting, default_settings
 from lake.db.statements import STATEMENTS, Handler
 from lake.db.system.pg_catalog_names import PgNames
 from lake.db.write.transaction import Transaction
-from lake.errors import FailedTransaction, FeatureNotSupported, LakeError, NoActiveTransaction, SyntaxFailure
+from lake.errors import (
+    FailedTransaction,
+    FeatureNotSupported,
+    LakeError,
+    NoActiveTransaction,
+    SyntaxFailure,
+    UndefinedTable,
+)
 from lake.exec.context import Cancellation, Context
 from lake.exec.evaluate import fold
 from lake.roles import OWNER, Principal, Role
@@ -31,7 +40,8 @@ from lake.sql.bind.aggregate import NULL_ORDER_SETTING
 from lake.sql.catalog import Settings
 from lake.sql.optimizer import optimize
 from lake.sql.plan import Plan
-from lake.storage.catalog.state import State
+from lake.storage.catalog.model import Table, View
+from lake.storage.catalog.state import State, display_name
 from lake.storage.commits.sequencer import Acknowledged, Flush
 
 if TYPE_CHECKING:
@@ -79,6 +89,14 @@ class Run:
         """Commits what the statement writes, or keeps it for the transaction's COMMIT."""
         return self.session.write(flush)
 
+    def require(self, privilege: str, relation: Table | View) -> None:
+        """Returns when the caller may do this to a table or view.
+
+        42501  it may not. Spec: SQL, Errors
+        """
+        if self.settings.rights is not None:
+            self.settings.rights.require(privilege, relation)
+
     def binder(self) -> Binder:
         """A binder of this statement."""
         return Binder(self.catalog, self.settings, self.parameters)
@@ -122,7 +140,8 @@ class Run:
             return None
         settings = self.settings
         return (
-            self.text, tuple(sorted((name, value.type, repr(value.value)) for name, value in self.parameters.items())),
+            self.text, self.session.principal.key, None if settings.rights is None else settings.rights.stamp,
+            tuple(sorted((name, value.type, repr(value.value)) for name, value in self.parameters.items())),
             settings.time_zone, settings.dialect, settings.user, settings.schema, settings.local_files,
             settings.session.get(NULL_ORDER_SETTING),
             self.catalog.state.definitions,
@@ -144,7 +163,7 @@ class Run:
         types = tuple(column.type for column in found.columns)
         batches: Iterable[pa.RecordBatch] = answer.batches()
         if positions != list(range(len(answer.columns))):
-            batches = _select(batches, positions)
+            batches = selected(batches, positions)
         return Result(found.names, types, tag, version=self.catalog.version, source=batches)
 
 
@@ -158,6 +177,17 @@ class Session:
         self.prepared: dict[str, Any] = {}
         self.transaction: Transaction | None = None
         self._lock = threading.Lock()
+
+    def caller(self) -> tuple[Principal, Rights | None]:
+        """The caller as it is at this moment, and what it was granted; None where its role says everything.
+
+        28000  the user was dropped
+        """
+        return self.database.caller(self.principal)
+
+    def catalog(self) -> StatementCatalog:
+        """What a statement of this session that starts at this moment can name."""
+        return self.database.catalog(self.statement_settings())
 
     # --- transactions ------------------------------------------------------------------------------------------------
 
@@ -265,7 +295,7 @@ class Session:
         except BaseException:
             open_.failed = True
             raise
-        result.source = _watched(result.source, open_)
+        result.source = watched(result.source, open_)
         return result
 
     # --- statements --------------------------------------------------------------------------------------------------
@@ -353,7 +383,7 @@ class Session:
 
     def _literal(self, value: Any) -> bound.Literal:
         """A parameter's value; ``{"sql": text}`` is a constant expression. Spec: HTTP, Query."""
-        expr = _expression_of(value)
+        expr = expression_of(value)
         if expr is None:
             return literal_of(value)
         settings = self.statement_settings()
@@ -393,7 +423,19 @@ class Session:
                 stmt, Run(self, catalog, settings, parameters, own, job, cancellation, stale_ms, script=text)
             )
 
-        return self._watched(run)
+        try:
+            return self._watched(run)
+        except LakeError as error:
+            if settings.rights is not None:
+                self._drop_hint(error)
+            raise
+
+    def _drop_hint(self, error: LakeError) -> None:
+        """Takes a hint away that offers a relation which the caller is not shown."""
+        if error.hint is not None and error.sqlstate == UndefinedTable.sqlstate:
+            shown = {display_name(*name) for name in self.catalog().shown.state.names}
+            if not any(f'"{name}"' in error.hint for name in shown):
+                error.hint = None
 
     def run_inner(self, stmt: ast.Statement, text: str, values: Mapping[str, bound.Literal], outer: Run) -> Result:
         """A statement that ``outer`` runs in its own place, with values for its parameters."""
@@ -407,7 +449,10 @@ class Session:
         handler = STATEMENTS.get(type(stmt))
         if handler is None:
             raise FeatureNotSupported(f"{type(stmt).__name__} statements are not supported yet")
-        self.principal.require(handler.role)
+        caller, rights = self.caller()
+        # A user that is no superuser writes where it was granted to: the handler asks table by table.
+        if rights is None or handler.role is not Role.WRITE:
+            caller.require(handler.role)
         return handler
 
     @property
@@ -424,6 +469,7 @@ class Session:
             time_zone=values["timezone"],
             dialect=self.dialect,
             user=self.principal.user,
+            rights=self.caller()[1],
             database=self.database.name,
             local_files=self.principal.owner,
             session=values,
@@ -433,40 +479,4 @@ class Session:
 
     def _names(self) -> PgNames:
         """What the functions of pg_catalog look up."""
-        return PgNames(self, self.database.catalog(self.database.settings()))
-
-
-def _watched(batches: Iterable[pa.RecordBatch], transaction: Transaction) -> Iterator[pa.RecordBatch]:
-    """Batches as they pass; a failure among them fails the transaction."""
-    try:
-        yield from batches
-    except Exception:
-        transaction.failed = True
-        raise
-    finally:
-        close: Callable[[], None] | None = getattr(batches, "close", None)
-        if close is not None:
-            close()
-
-
-def _expression_of(value: Any) -> ast.Expr | None:
-    """The expression that ``{"sql": text}`` or a list of such says; None of a plain value."""
-    match value:
-        case {"sql": str(text), **rest} if not rest:
-            return parser.parse_expression(text)
-        case list() if any(isinstance(item, Mapping) for item in value):
-            return ast.ListLiteral(tuple(_expression_of(item) or ast.Literal(item) for item in value))
-        case _:
-            return None
-
-
-def _select(batches: Iterable[pa.RecordBatch], positions: list[int]) -> Iterable[pa.RecordBatch]:
-    try:
-        for batch in batches:
-            yield batch.select(positions)
-    finally:
-        close: Callable[[], None] | None = getattr(batches, "close", None)
-        if close is not None:
-            close()
-
-
+        return PgNames(self, self.catalog().shown)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,6 +22,7 @@ from lake.db.database import Database
 from lake.db.feed import Feed
 from lake.db.live import LiveQuery
 from lake.db.result import Result
+from lake.db.rights.credentials import Credentials, SignIn
 from lake.db.session import Session
 from lake.db.write.once import Once
 from lake.errors import (
@@ -39,7 +39,7 @@ from lake.exec.context import Cancellation
 from lake.metrics import HTTP_RUNNING, SESSIONS, STATEMENTS_RUNNING
 from lake.net.feeds import Chunk, Encode, Feeds
 from lake.net.live import Lives
-from lake.roles import OWNER, Principal, Role, Tokens
+from lake.roles import Principal, Role
 from lake.storage.commits.sequencer import Acknowledged
 from lake.types import Type
 
@@ -66,7 +66,7 @@ class Node:
     def __init__(self, database: Database, config: Config) -> None:
         self.database = database
         self.config = config
-        self.tokens = Tokens.of(config)
+        self.callers = SignIn(database.lake, config, database.clock)
         self.state = "starting"
         self.address = config.addr
         self._threads = ThreadPoolExecutor(STATEMENTS_MAX, thread_name_prefix="statement")
@@ -81,14 +81,22 @@ class Node:
 
     # --- who is asking -----------------------------------------------------------------------------------------------
 
-    def sign_in(self, token: str | None, owner_key: str | None = None) -> Principal:
-        """The caller that presents a token, or the owner of this node by its key.
+    async def sign_in(self, given: Credentials) -> Principal:
+        """The caller that presents these credentials.
 
-        28000  no token, or a wrong one. Spec: HTTP, Roles and tokens.
+        28000  nothing, or what is wrong. Spec: HTTP, Authentication.
         """
-        if owner_key is not None and self.config.owner_key and _same(owner_key, self.config.owner_key):
-            return OWNER
-        return self.tokens.sign_in(token)
+        callers = self.callers
+        if callers.needs_work(given):
+            return await self.call(lambda: callers.principal(given))
+        return callers.principal(given)
+
+    async def login(self, user: str, password: str) -> tuple[str, int]:
+        """A session token of a user, and when it ends in milliseconds.
+
+        28P01  no such user, or a wrong password. Spec: HTTP, POST /login.
+        """
+        return await self.call(lambda: self.callers.login(user, password))
 
     def session(self, principal: Principal, id: str | None) -> Session:
         """The session of this id, made on first use; without an id one that lasts for this statement.
@@ -100,7 +108,7 @@ class Node:
             return Session(self.database, principal)
         if not 8 <= len(id) <= 128 or not all(char.isascii() and (char.isalnum() or char in "-_") for char in id):
             raise InvalidParameter("a session id is 8 to 128 letters, digits, - or _")
-        key = (principal.user, id)
+        key = (principal.key, id)
         kept = self._sessions.get(key)
         if kept is None:
             self.expire_sessions()
@@ -113,7 +121,7 @@ class Node:
 
     def end_session(self, principal: Principal, id: str) -> bool:
         """Ends a session, and rolls back its transaction; whether there was one."""
-        return self._end((principal.user, id))
+        return self._end((principal.key, id))
 
     def expire_sessions(self) -> None:
         """Ends sessions nobody used for ``session_idle_secs``."""
@@ -240,13 +248,16 @@ class Node:
     ) -> Acknowledged:
         """Appends rows exactly once for a producer and its seq; durable when it answers.
 
-        body  newline-delimited JSON, or an Arrow IPC stream. Spec: HTTP, Append and bulk insert.
+        body   newline-delimited JSON, or an Arrow IPC stream. Spec: HTTP, Append and bulk insert.
+        42501  the caller may not write to the table
         """
-        principal.require(Role.WRITE)
         once = None if producer is None or seq is None else Once(producer, seq, prev)
+        append = self.database.append
         for attempt in range(APPEND_TRIES):
             try:
-                return await self.follow(lambda: self.database.append(_name(table), body, is_arrow=is_arrow, once=once))
+                return await self.follow(
+                    lambda: append(_name(table), body, is_arrow=is_arrow, once=once, principal=principal)
+                )
             except SerializationFailure:  # the table was altered between the look at its rules and the commit
                 if attempt == APPEND_TRIES - 1:
                     raise
@@ -254,7 +265,6 @@ class Node:
 
     async def insert(self, principal: Principal, table: str, query: str, job: str | None) -> dict[str, Any]:
         """Writes a query's rows to a table, made if absent; ``{rows}``, or ``{duplicate: true}`` for a known job."""
-        principal.require(Role.WRITE)
         session = Session(self.database, principal)
         return await self.call(lambda: session.insert_query(_name(table), query, job).outcome or {})
 
@@ -451,8 +461,4 @@ def _guard(work: Callable[[], T]) -> T:
 def _name(text: str) -> tuple[str, ...]:
     """The parts of a table's name in a path: ``sales.orders``."""
     return tuple(text.split("."))
-
-
-def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode())
 

@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column as a query sees it; a hidden one is left out of ``*``."""
+    """A column as a query sees it; a hidden one is left out of ``*``.
+
+    refusal   why the caller may not read it; empty where it may
+    """
 
     name: str
     type: Type
     nullable: bool = True
     hidden: bool = False
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,11 +52,17 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A stored query; ``columns`` renames its outputs where it is not empty."""
+    """A stored query; ``columns`` renames its outputs where it is not empty.
+
+    refusals   of its columns that the caller may not read, by name
+    catalog    finds what its query names, with the rights of whoever made it; None where they are the caller's
+    """
 
     name: tuple[str, ...]
     columns: tuple[str, ...]
     query: ast.Query
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    catalog: Catalog | None = None
 
 
 class Catalog(Protocol):
@@ -61,7 +71,7 @@ class Catalog(Protocol):
     def find(self, name: tuple[str, ...], at: tuple[str, object] | None) -> Table | View:
         """The relation ``name`` means; ``at`` is a kind of time travel and its value.
 
-        42P01  no such table, with a near name as the hint
+        42P01  no such table, with a near name as the hint      42501  the caller may read nothing of it
         0A000  time travel that this relation does not take
         """
         ...
@@ -91,6 +101,7 @@ class Settings:
     time_zone   IANA name that zoneless casts to TIMESTAMPTZ use
     local_files whether files of this machine may be read
     user, database, schema, session    what the functions of those names answer
+    rights      what the caller was granted, where that is less than everything
     names       makes what the functions of pg_catalog look names and oids up in
     config      the program's configuration, for functions that reach out of it
     """
@@ -103,6 +114,7 @@ class Settings:
     schema: str = "public"
     local_files: bool = False
     session: Mapping[str, str] = field(default_factory=dict)
+    rights: Any = field(default=None, compare=False, repr=False)
     names: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
     config: Config | None = field(default=None, compare=False, repr=False)
 

@@ -19,7 +19,6 @@ from lake.errors import FeatureNotSupported
 from lake.roles import Role
 from lake.sql import ast, parser
 from lake.sql.bind import BoundQuery
-from lake.sql.catalog import TableColumn
 from lake.storage.catalog.model import Table
 
 
@@ -28,6 +27,7 @@ def insert(stmt: ast.Insert, run: Run) -> Result:
     """Writes rows in one commit: few ones to the log, many straight to Parquet; answers ``{rows: N}``.
 
     INSERT .. SELECT makes the table if it is not there. With a job id that was applied: ``{duplicate: true}``.
+    42501  the caller may not write to the table
     42703, 42701  a column the table has not, or named twice      42601  not as many values as columns
     """
     once = once_of_job(run.job)
@@ -38,15 +38,18 @@ def insert(stmt: ast.Insert, run: Run) -> Result:
         assert stmt.query is not None
         if stmt.returning:
             raise FeatureNotSupported("RETURNING of an INSERT that makes its table is not supported")
+        if run.settings.rights is not None:
+            run.session.caller()[0].require(Role.ADMIN)
         return _done(create_as(run, stmt.table, stmt.query, once=once))
     table = find_table(run.catalog.state, stmt.table, run.database.name)
+    run.require("insert", table)
     if stmt.conflict is not None:
         return changed(stmt, run, "INSERT 0")
     return _insert_into(stmt, table, run, once)
 
 
 def _insert_into(stmt: ast.Insert, table: Table, run: Run, once: Once | None) -> Result:
-    columns = [TableColumn(column.name, column.type, not column.not_null) for column in table.columns]
+    columns = run.catalog.columns_of(table)
     defaults = {column.name: parser.parse_expression(column.default) for column in table.columns if column.default}
     source = run.binder().insert(stmt, columns, defaults)
     names = tuple(column.name for column in columns)
@@ -61,7 +64,7 @@ def _insert_into(stmt: ast.Insert, table: Table, run: Run, once: Once | None) ->
 
 def _returning(stmt: ast.Insert, table: Table, run: Run, once: Once | None, batches: list[pa.RecordBatch]) -> Result:
     """The rows written, as RETURNING asks for them; they are made before anything is committed."""
-    source, rows = written_table(table)
+    source, rows = written_table(table, run.catalog.columns_of(table))
     rows.batches = batches
     found = run.binder().returning(stmt.returning, stmt.table, None, source)
     result = run.answer(found, run.optimize(found.plan), "INSERT 0")

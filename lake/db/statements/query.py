@@ -7,9 +7,10 @@ from lake.arrow_names import arrow_spelling
 from lake.db.result import Result
 from lake.db.session import Run
 from lake.db.statements import statement
-from lake.errors import FeatureNotSupported
+from lake.errors import FeatureNotSupported, InsufficientPrivilege
 from lake.roles import Role
 from lake.sql import ast, parser
+from lake.sql.catalog import Table
 from lake.sql.explain import explain
 from lake.types import TEXT, Decimal, Float, Integer, Type
 
@@ -25,11 +26,14 @@ def explain_statement(stmt: ast.Explain, run: Run) -> Result:
     """The plan with expected rows; ANALYZE runs the query and adds rows and time of every operator.
 
     0A000  a statement that is not a query
+    42501  a query through a view, for a user that is no superuser: the plan shows what the view reads
     """
     inner = stmt.statement
     if not isinstance(inner, ast.QueryStatement):
         raise FeatureNotSupported("EXPLAIN of a statement that is not a query is not supported yet")
     _, plan = run.plan(inner.query)
+    if run.catalog.borrowed is not None:
+        raise InsufficientPrivilege(f"permission denied: EXPLAIN shows what {run.catalog.borrowed} reads")
     profile = None
     if stmt.analyze:
         answer = engine.run(plan, run.context())
@@ -57,7 +61,7 @@ DESCRIBED: list[tuple[str, Type]] = [("column_name", TEXT), ("data_type", TEXT),
 
 def _described(target: ast.Name | ast.Query, run: Run) -> list[tuple[str, str, str]]:
     if isinstance(target, ast.Name):
-        target = _all_of(target)
+        target = _all_of(target, run)
     found = run.binder().query(target)
     return [
         (name, arrow_spelling(column.type), "YES" if column.nullable else "NO")
@@ -65,8 +69,15 @@ def _described(target: ast.Name | ast.Query, run: Run) -> list[tuple[str, str, s
     ]
 
 
-def _all_of(name: ast.Name) -> ast.Query:
-    return ast.Query(ast.Select((ast.SelectItem(ast.Star()),), (ast.TableSource(name),)))
+def _all_of(name: ast.Name, run: Run) -> ast.Query:
+    """All columns of a relation that the caller may read."""
+    found = run.catalog.find(name.parts, None)
+    if isinstance(found, Table):
+        refused = [column.name for column in found.columns if column.refusal and not column.hidden]
+    else:
+        refused = list(found.refusals)
+    star = ast.Star(exclude=tuple(ast.Name((column,)) for column in refused))
+    return ast.Query(ast.Select((ast.SelectItem(star),), (ast.TableSource(name),)))
 
 
 @statement(ast.Summarize, tag="SUMMARIZE", role=Role.READ, audit="read")
@@ -75,7 +86,7 @@ def summarize(stmt: ast.Summarize, run: Run) -> Result:
 
     Spec: SQL, Queries.
     """
-    target = _all_of(stmt.target) if isinstance(stmt.target, ast.Name) else stmt.target
+    target = _all_of(stmt.target, run) if isinstance(stmt.target, ast.Name) else stmt.target
     found = run.binder().query(target)
     columns = [(name, column.type) for name, column in zip(found.names, found.columns, strict=True)]
     body = parser.parse(" UNION ALL ".join(_summary(number, name, type) for number, (name, type) in enumerate(columns)))[0]

@@ -7,10 +7,11 @@ from decimal import Decimal
 from lake.db import definitions
 from lake.db.names import find_table, qualified
 from lake.db.result import Result
+from lake.db.rights.shown import cut_table
 from lake.db.session import Run
 from lake.db.settings import canonical, change_setting
 from lake.db.statements import statement
-from lake.errors import FeatureNotSupported, InvalidParameter, UndefinedObject
+from lake.errors import FeatureNotSupported, InsufficientPrivilege, InvalidParameter, UndefinedObject
 from lake.roles import Role
 from lake.sql import ast, bound, parser
 from lake.sql.unparse import unparse
@@ -48,9 +49,15 @@ def show_create(stmt: ast.ShowCreate, run: Run) -> Result:
     schema, name = qualified(stmt.name.parts, run.database.name)
     state = run.catalog.state
     if stmt.kind == "view":
+        if run.catalog.rights is not None:
+            raise InsufficientPrivilege(f"permission denied: SHOW CREATE on {stmt.name}, whose text names what it reads")
         text = definitions.view_definition(state.view(name, schema))
     elif stmt.kind == "table":
-        text = definitions.table_definition(find_table(state, stmt.name, run.database.name))
+        table = find_table(state, stmt.name, run.database.name)
+        if run.catalog.rights is not None:
+            run.catalog.rights.require_some(table)
+            table = cut_table(table, run.catalog.rights)
+        text = definitions.table_definition(table)
     else:
         raise FeatureNotSupported(f"SHOW CREATE {stmt.kind.upper()} is not supported yet")
     return Result.table("SHOW", [("definition", TEXT)], [(text,)])
@@ -108,5 +115,5 @@ def checkpoint(stmt: ast.Checkpoint, run: Run) -> Result:
 def analyze(stmt: ast.Analyze, run: Run) -> Result:
     """Nothing to do: statistics are folded with every commit."""
     if stmt.table is not None:
-        find_table(run.catalog.state, stmt.table, run.database.name)
+        run.require("select", find_table(run.catalog.state, stmt.table, run.database.name))
     return Result.done("ANALYZE", {"analyzed": True})

@@ -308,10 +308,15 @@ def _drop_schema(stmt: ast.Drop, name: str, state: State, notices: list[str]) ->
 
 @statement(ast.Truncate, tag="TRUNCATE TABLE", role=Role.WRITE, audit="write")
 def truncate(stmt: ast.Truncate, run: Run) -> Result:
-    """Empties a table; its definition stays."""
+    """Empties a table; its definition stays.
+
+    42501  the caller may not delete from it
+    """
+    run.require("delete", find_table(run.catalog.state, stmt.table, run.database.name))
 
     def make(state: State) -> list[Change | Append]:
         table = find_table(state, stmt.table, run.database.name)
+        run.require("delete", table)
         return [Truncate(table.id, table.keeps_past)]
 
     run.commit(Flush(prepare=make))

@@ -101,19 +101,13 @@ class Written:
         return lambda: [pa.RecordBatch.from_arrays(arrays, names=list(columns))]
 
 
-def columns_of(table: Table) -> list[TableColumn]:
-    """The table's columns as the planner sees them."""
-    return [TableColumn(column.name, column.type, not column.not_null) for column in table.columns]
-
-
 def defaults_of(table: Table) -> dict[str, ast.Expr]:
     """DEFAULT expressions by column."""
     return {column.name: parser.parse_expression(column.default) for column in table.columns if column.default}
 
 
-def written_table(table: Table) -> tuple[PlanTable, Written]:
+def written_table(table: Table, columns: Sequence[TableColumn]) -> tuple[PlanTable, Written]:
     """A table of rows yet to come, under the name and columns of ``table``."""
-    columns = columns_of(table)
     rows = Written(columns)
     return PlanTable((table.schema, table.name), tuple(columns), rows, lambda: TableStatistics(1_000.0)), rows
 
@@ -121,9 +115,12 @@ def written_table(table: Table) -> tuple[PlanTable, Written]:
 def change(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Changed, BoundQuery | None]:
     """Carries out UPDATE, DELETE, MERGE or INSERT .. ON CONFLICT as one commit from one snapshot.
 
+    42501  the caller may not do to the table what the statement does
     40001  in a transaction, or when others keep changing the same rows
     """
     table = find_table(run.catalog.state, stmt.table, run.database.name)
+    for privilege in _privileges(stmt):
+        run.require(privilege, table)
     if run.in_transaction:
         return _attempt(run, stmt, once)
     with run.database.changing(table.id):
@@ -137,11 +134,24 @@ def change(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Changed,
     raise AssertionError("unreachable")
 
 
+def _privileges(stmt: ChangeStatement) -> list[str]:
+    """What a caller must have been granted."""
+    match stmt:
+        case ast.Update():
+            return ["update"]
+        case ast.Delete():
+            return ["delete"]
+        case ast.Insert():
+            replaces = stmt.conflict is not None and stmt.conflict.action != "nothing"
+            return ["insert", "update"] if replaces else ["insert"]
+        case _:
+            return sorted({clause.action for clause in stmt.clauses} - {"do nothing"})
+
+
 def _attempt(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Changed, BoundQuery | None]:
     table = find_table(run.catalog.state, stmt.table, run.database.name)
     source = run.catalog.snapshot.table_by_id(table.id)
-    columns = columns_of(table)
-    hidden = [TableColumn(name, type, False, hidden=True) for name, type in table.hidden_columns.items()]
+    columns, hidden = run.catalog.columns_of(table), run.catalog.hidden_columns(table)
     hidden.append(TableColumn(PLACE, BIGINT, False, hidden=True))
     target = PlanTable((table.schema, table.name), (*columns, *hidden), source, source.statistics)
     refuse_change(table, stmt)
@@ -162,7 +172,7 @@ def _attempt(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Change
     found.changed.returned += found.inserted
     returning = None
     if stmt.returning:
-        returned, rows = written_table(table)
+        returned, rows = written_table(table, columns)
         rows.batches = found.changed.returned
         alias = None if isinstance(stmt, ast.Insert) else stmt.alias
         returning = run.binder().returning(stmt.returning, stmt.table, alias, returned)

@@ -29,9 +29,12 @@ def copy_columns(session: Session, name: tuple[str, ...], columns: Sequence[str]
 
     42501  the caller may not write      42P01  no such table      42703, 42701  no such column, or one named twice
     """
-    session.principal.require(Role.WRITE)
-    catalog = session.database.catalog(session.statement_settings())
-    table = find_table(catalog.state, name, session.database.name)
+    caller, rights = session.caller()
+    if rights is None:
+        caller.require(Role.WRITE)
+    table = find_table(session.catalog().state, name, session.database.name)
+    if rights is not None:
+        rights.require("insert", table)
     refuse_unique(table, "COPY FROM STDIN")
     for column in columns:
         if table.column(column) is None:

@@ -15,6 +15,7 @@ from typing import Final
 from aiohttp import web
 
 from lake import log
+from lake.db.rights.credentials import NOTHING, Credentials
 from lake.doors.http import append, define, operations, sql, streams  # noqa: F401  (importing them fills ROUTES)
 from lake.doors.http.pages import Pages
 from lake.doors.http.routes import CALLER, NODE, ROUTES, Handler, Route
@@ -23,6 +24,7 @@ from lake.errors import (
     InsufficientPrivilege,
     InternalError,
     InvalidAuthorization,
+    InvalidPassword,
     LakeError,
     NodeStopping,
     NotLeading,
@@ -32,8 +34,10 @@ from lake.metrics import HTTP_REQUESTS
 from lake.net.node import Node
 
 BODY_BYTES_MAX: Final = 1 << 30
+NOT_ENOUGH: Final = "this needs more rights than this token's or user's"
 STATUS: Final[dict[type[LakeError], int]] = {
     InvalidAuthorization: 401,
+    InvalidPassword: 401,
     InsufficientPrivilege: 403,
     NodeStopping: 503,
     NotLeading: 503,
@@ -89,28 +93,31 @@ def _checked(row: Route) -> Handler:
         if not row.while_stopping:
             node.check_serving()
         if row.role is not None:
-            principal = node.sign_in(_token_of(request), request.headers.get("x-lake-owner"))
-            principal.require(row.role)
+            principal = await node.sign_in(_credentials_of(request))
+            if not principal.may(row.role) and not (row.by_grant and principal.id):
+                raise InsufficientPrivilege(NOT_ENOUGH)
             request[CALLER] = principal
         return await row.handler(request)
 
     return handler
 
 
-def _token_of(request: web.Request) -> str | None:
-    """The token of a Bearer header, or the password of a Basic one."""
-    scheme, _, rest = request.headers.get("Authorization", "").partition(" ")
+def _credentials_of(request: web.Request) -> Credentials:
+    """The token of a Bearer header, name and password of a Basic one, the owner's key."""
+    headers = request.headers
+    owner_key = headers.get("x-lake-owner")
+    scheme, _, rest = headers.get("Authorization", "").partition(" ")
     match scheme.lower():
         case "bearer":
-            return rest.strip()
+            return Credentials(token=rest.strip(), owner_key=owner_key)
         case "basic":
             try:
-                _, _, password = base64.b64decode(rest, validate=True).decode().partition(":")
-            except (binascii.Error, UnicodeDecodeError):
-                return None
-            return password
+                user, _, password = base64.b64decode(rest, validate=True).decode().partition(":")
+            except (binascii.Error, ValueError):
+                return Credentials(owner_key=owner_key)
+            return Credentials(user=user, password=password, owner_key=owner_key)
         case _:
-            return None
+            return Credentials(owner_key=owner_key) if owner_key is not None else NOTHING
 
 
 def error_response(error: LakeError) -> web.Response:

@@ -14,7 +14,7 @@ ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
 NAME_CHARS_MAX: Final = 256
 
 
-@route("POST", "/append/{table}", role=Role.WRITE)
+@route("POST", "/append/{table}", role=Role.WRITE, by_grant=True)
 async def append(request: web.Request) -> web.StreamResponse:
     """Appends the rows of the body, exactly once for a producer and its seq; durable when it answers.
 
@@ -42,7 +42,7 @@ async def append(request: web.Request) -> web.StreamResponse:
     )
 
 
-@route("POST", "/insert/{table}", role=Role.WRITE)
+@route("POST", "/insert/{table}", role=Role.WRITE, by_grant=True)
 async def insert(request: web.Request) -> web.StreamResponse:
     """Writes the rows of the body's query to a table, made if absent; a job id is applied once.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import orjson
 from aiohttp import web
 
 from lake.doors.http.routes import caller_of, json_answer, node_of, route
+from lake.errors import ProtocolViolation
 from lake.metrics import expose
 from lake.roles import Role
 
@@ -37,6 +39,25 @@ async def whoami(request: web.Request) -> web.StreamResponse:
     return json_answer(
         {"user": caller.user, "role": caller.role.label, "superuser": caller.superuser, "open": caller.open}
     )
+
+
+@route("POST", "/login", role=None)
+async def login(request: web.Request) -> web.StreamResponse:
+    """A session token for a user's name and password.
+
+    Body    {"user", "password"}
+    Answer  {"token", "until"}: until is in milliseconds since 1970
+    28P01   no such user, or a wrong password      08P01  a body that is not such JSON
+    """
+    try:
+        body = orjson.loads(await request.read())
+    except orjson.JSONDecodeError as error:
+        raise ProtocolViolation(f"the body is not JSON: {error}") from None
+    user, password = (body.get("user"), body.get("password")) if isinstance(body, dict) else (None, None)
+    if not isinstance(user, str) or not isinstance(password, str):
+        raise ProtocolViolation('the body is {"user": "..", "password": ".."}')
+    token, until = await node_of(request).login(user, password)
+    return json_answer({"token": token, "until": until})
 
 
 @route("GET", "/metrics", role=Role.READ)

@@ -30,6 +30,7 @@ class Route:
 
     role          None lets everyone in
     while_stopping  whether a draining node still answers
+    by_grant        whether a user that holds less than ``role`` is asked for grants below instead of refused here
     """
 
     method: str
@@ -37,18 +38,19 @@ class Route:
     handler: Handler
     role: Role | None
     while_stopping: bool
+    by_grant: bool
 
 
 ROUTES: Final[list[Route]] = []
 
 
 def route(
-    method: str, path: str, *, role: Role | None, while_stopping: bool = False
+    method: str, path: str, *, role: Role | None, while_stopping: bool = False, by_grant: bool = False
 ) -> Callable[[Handler], Handler]:
     """Registers an endpoint."""
 
     def register(handler: Handler) -> Handler:
-        ROUTES.append(Route(method, path, handler, role, while_stopping))
+        ROUTES.append(Route(method, path, handler, role, while_stopping, by_grant))
         return handler
 
     return register

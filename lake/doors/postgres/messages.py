@@ -56,7 +56,7 @@ MESSAGES: Final[tuple[Message, ...]] = (
     Message("CopyDone", FRONT, "c"),
     Message("CopyFail", FRONT, "f", (("reason", "str"),)),
     Message("FunctionCall", FRONT, "F", (("body", "rest"),)),
-    Message("Authentication", BACK, "R", (("code", "i32"),)),
+    Message("Authentication", BACK, "R", (("code", "i32"), ("body", "rest"))),
     Message("NegotiateProtocolVersion", BACK, "v", (("minor", "i32"), ("options", "strs"))),
     Message("BackendKeyData", BACK, "K", (("pid", "i32"), ("secret", "i32"))),
     Message("ParameterStatus", BACK, "S", (("name", "str"), ("value", "str"))),

@@ -14,14 +14,11 @@ from lake.doors.postgres.messages import encode
 from lake.doors.postgres.session import REPORTED, Client
 from lake.doors.postgres.sign_in import sign_in
 from lake.doors.postgres.wire import Wire
-from lake.errors import FeatureNotSupported, ProtocolViolation
-from lake.net.node import Node
-from lake.roles import Principal
+from lake.errors import FeatureNotSupported
 
 if TYPE_CHECKING:
     from lake.doors.postgres.connection import Connection
 
-CLEARTEXT: Final = 3  # the authentication request for a password as it is
 NO_SETTINGS: Final = ("user", "database", "options", "replication")
 OFF: Final = ("false", "off", "no", "0")
 
@@ -49,10 +46,10 @@ async def start(connection: Connection) -> bool:
     user = packet.parameters.get("user", "")
     if packet.parameters.get("replication", "off").lower() not in OFF:
         raise FeatureNotSupported("replication connections are not supported")
-    principal = await _sign_in(wire, node, user)
+    principal = await sign_in(wire, node, user)
     client = connection.client = Client(Session(node.database, principal))
     _take_settings(client, packet.parameters, connection.pid)
-    wire.send(encode("Authentication", 0))
+    wire.send(encode("Authentication", 0, b""))
     tell_settings(wire, client)
     for name, value in (("is_superuser", "on" if principal.superuser else "off"), ("session_authorization", user),
                         ("default_transaction_read_only", "off"), ("in_hot_standby", "off")):  # fmt: skip
@@ -67,16 +64,6 @@ def _negotiate(wire: Wire, packet: Startup) -> None:
     options = [name for name in packet.parameters if name.startswith("_pq_.")]
     if packet.minor or options:
         wire.send(encode("NegotiateProtocolVersion", PROTOCOL << 16, options))
-
-
-async def _sign_in(wire: Wire, node: Node, user: str) -> Principal:
-    if not node.tokens.are_set:
-        return node.sign_in(None)
-    wire.send(encode("Authentication", CLEARTEXT))
-    name, fields = await wire.message()
-    if name != "Password" or not fields["body"].endswith(b"\x00"):
-        raise ProtocolViolation("expected password response")
-    return sign_in(node, user, fields["body"][:-1].decode("utf-8", "replace"))
 
 
 def _take_settings(client: Client, parameters: dict[str, str], pid: int) -> None:

@@ -1,8 +1,9 @@
 """The abstract syntax tree, one file per subject, each with its twin in ``grammars/`` and ``build/``.
 
-Reading order: ``base`` (nodes, spans, walking), ``expr``, ``query``, ``dml``, ``table``, ``session``.
+Reading order: ``base`` (nodes, spans, walking), ``expr``, ``query``, ``dml``, ``table``, ``session``, ``access``.
 """
 
+from lake.sql.ast.access import *  # noqa: F403
 from lake.sql.ast.base import *  # noqa: F403
 from lake.sql.ast.change import *  # noqa: F403
 from lake.sql.ast.dml import *  # noqa: F403

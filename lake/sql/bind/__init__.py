@@ -17,6 +17,7 @@
     source     FROM and joins
     select     SELECT
     query      WITH, set operations, VALUES, ORDER BY, LIMIT
+    refusals   that no plan reads a column its caller may not
     dml        the rows of INSERT, DEFAULT and CHECK expressions
     change     the rows of UPDATE, DELETE and MERGE, RETURNING
 """
@@ -30,6 +31,7 @@ from lake.sql import ast
 from lake.sql.bind import call, change, dml, subquery
 from lake.sql.bind.coerce import literal_of
 from lake.sql.bind.query import bind_query, exact
+from lake.sql.bind.refusals import check_reads
 from lake.sql.bind.scope import BINDERS, Bound, Env, Scope, Shared
 from lake.sql.bind.type_names import bind_type
 from lake.sql.bound import Column, Expr, Literal
@@ -56,7 +58,10 @@ class Binder:
             made = bind_query(query, Scope(), self._shared)
         except RecursionError:
             raise StatementTooComplex("the statement is nested too deep") from None
-        return Bound(exact(made), made.columns, made.names)
+        found = Bound(exact(made), made.columns, made.names)
+        if self._shared.refused:
+            check_reads(found, self._shared.refused)
+        return found
 
     def columns(self, columns: Sequence[TableColumn]) -> tuple[Column, ...]:
         """A fresh column for each of a table's, to bind expressions over."""

@@ -97,7 +97,7 @@ class Target:
         for column in self.columns:
             if column.name.lower() == name.lower():
                 return column
-        hint = near_name(name, [column.name for column in self.columns])
+        hint = near_name(name, [column.name for column in self.columns if not column.refusal])
         raise UndefinedColumn(
             f'column "{name}" of relation "{self.name}" does not exist', hint=hint, position=self.shared.position(node)
         )

@@ -85,7 +85,7 @@ def _targets(statement: ast.Insert, columns: Sequence[TableColumn], shared: Shar
         if column is None:
             raise UndefinedColumn(
                 f'column "{name}" of relation "{statement.table.last}" does not exist',
-                hint=near_name(name, by_name),
+                hint=near_name(name, [known.name for known in columns if not known.refusal]),
                 position=shared.position(statement),
             )
         if column in found:

@@ -34,7 +34,7 @@ def bind_pivot(source: ast.Pivot, inside: From, env: Env) -> From:
     groups: list[ast.SelectItem] = [ast.SelectItem(expr) for expr in source.group]
     if source.on and not source.group:
         groups = [
-            ast.SelectItem(Ready(entry.column, entry.name), entry.name)
+            ast.SelectItem(Ready(entry.read(env.position(source), is_named=False), entry.name), entry.name)
             for entry in inside.entries
             if not entry.hidden and not entry.shadowed and entry.name.lower() not in used
         ]

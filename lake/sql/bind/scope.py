@@ -12,11 +12,19 @@ A name is looked for in the innermost scope first; a column found further out ma
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from lake.errors import AmbiguousColumn, DuplicateAlias, LakeError, UndefinedColumn, UndefinedTable
+from lake.errors import (
+    AmbiguousColumn,
+    DuplicateAlias,
+    InsufficientPrivilege,
+    LakeError,
+    UndefinedColumn,
+    UndefinedTable,
+)
 from lake.sql import ast
 from lake.sql.bound import Column, Expr, Literal
 from lake.sql.plan import CteScan, Materialize, Plan, Recursion, walk
@@ -47,6 +55,7 @@ class Entry:
     path      the table's alias, or its full name where it has none; empty for a column merged by USING
     hidden    left out of ``*``
     shadowed  found by its qualified name only: USING merged it with another
+    refusal   why the caller may not read it; empty where it may
     """
 
     name: str
@@ -54,6 +63,16 @@ class Entry:
     path: tuple[str, ...] = ()
     hidden: bool = False
     shadowed: bool = False
+    refusal: str = ""
+
+    def read(self, position: int | None, *, is_named: bool = True) -> Column:
+        """The column, for whoever reads its values.
+
+        42501  the caller may not; the message names the column only where the statement does
+        """
+        if self.refusal:
+            raise InsufficientPrivilege(self.refusal if is_named else unnamed(self.refusal), position=position)
+        return self.column
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +132,7 @@ class Shared:
     last_id: int = 0
     view_depth: int = 0
     definitions: dict[int, tuple[str, Plan]] = field(default_factory=dict)
+    refused: dict[int, str] = field(default_factory=dict)  # columns of scans that the caller may not read
 
     def next_id(self) -> int:
         """A number no other column or materialised query of the plan has."""
@@ -250,9 +270,18 @@ def find_column(scope: Scope | None, name: ast.Name, position: int | None = None
         if len(found) > 1:
             raise AmbiguousColumn(f'column reference "{name.last}" is ambiguous', position=position)
         if found:
-            return found[0]
+            return found[0].read(position)
         scope = scope.outer
     return None
+
+
+def unnamed(refusal: str) -> str:
+    """A refusal for a statement that means a column without naming it: ``permission denied: SELECT on salaries``.
+
+    >>> unnamed("permission denied: SELECT (pay) on salaries")
+    'permission denied: SELECT on salaries'
+    """
+    return re.sub(r" \(.*\) on ", " on ", refusal, count=1)
 
 
 def missing_column(scope: Scope, name: ast.Name, position: int | None, extra: Iterable[str] = ()) -> LakeError:
@@ -261,7 +290,7 @@ def missing_column(scope: Scope, name: ast.Name, position: int | None, extra: It
     tables: list[str] = []
     place: Scope | None = scope
     while place is not None:
-        names += [entry.name for entry in place.entries]
+        names += [entry.name for entry in place.entries if not entry.refusal]
         tables += [entry.path[-1] for entry in place.entries if entry.path]
         place = place.outer
     if len(name.parts) > 1:
@@ -305,11 +334,11 @@ def check_aliases(left: Iterable[Entry], right: Iterable[Entry], position: int |
             raise DuplicateAlias(f'table name "{path[-1]}" specified more than once', position=position)
 
 
-def _matches(entries: tuple[Entry, ...], parts: tuple[str, ...], *, exact: bool) -> list[Column]:
+def _matches(entries: tuple[Entry, ...], parts: tuple[str, ...], *, exact: bool) -> list[Entry]:
     wanted, qualifier = parts[-1], parts[:-1]
     if not exact:
         wanted, qualifier = wanted.lower(), tuple(part.lower() for part in qualifier)
-    found: dict[int, Column] = {}
+    found: dict[int, Entry] = {}
     for entry in entries:
         name, path = entry.name, entry.path
         if not exact:
@@ -317,15 +346,15 @@ def _matches(entries: tuple[Entry, ...], parts: tuple[str, ...], *, exact: bool)
         if name != wanted:
             continue
         if path[-len(qualifier) :] == qualifier if qualifier else not entry.shadowed:
-            found.setdefault(entry.column.id, entry.column)
+            found.setdefault(entry.column.id, entry)
     return list(found.values())
 
 
-def _only_column(entries: tuple[Entry, ...], table: str) -> list[Column]:
+def _only_column(entries: tuple[Entry, ...], table: str) -> list[Entry]:
     """The one column of ``table``: ``SELECT g FROM generate_series(1, 3) g``."""
-    found = {entry.column.id: entry.column for entry in entries if entry.path[-1:] == (table,) and not entry.hidden}
+    found = {entry.column.id: entry for entry in entries if entry.path[-1:] == (table,) and not entry.hidden}
     return list(found.values()) if len(found) == 1 else []
 
 
 def _columns_of_table(scope: Scope, path: tuple[str, ...]) -> list[str]:
-    return [entry.name for entry in entries_of_table(scope, path)]
+    return [entry.name for entry in entries_of_table(scope, path) if not entry.refusal]

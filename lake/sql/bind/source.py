@@ -150,8 +150,10 @@ def scan(table: Table, shared: Shared, name: tuple[str, ...] | None) -> From:
     names = tuple(item.name for item in table.columns)
     path = name or table.name
     entries = tuple(
-        Entry(item.name, column, path, hidden=item.hidden) for item, column in zip(table.columns, outputs, strict=True)
+        Entry(item.name, column, path, hidden=item.hidden, refusal=item.refusal)
+        for item, column in zip(table.columns, outputs, strict=True)
     )
+    shared.refused.update((entry.column.id, entry.refusal) for entry in entries if entry.refusal)
     return From(plan.Scan(table, outputs, names), entries)
 
 
@@ -179,12 +181,17 @@ def _bind_view(view: View, parts: tuple[str, ...], shared: Shared) -> From:
     if shared.view_depth >= VIEW_DEPTH_MAX:
         raise StatementTooComplex(f'views nest too deep at "{parts[-1]}"')
     shared.view_depth += 1
+    around, shared.catalog = shared.catalog, view.catalog or shared.catalog
     try:
         made = shared.bind_query(view.query, Scope(), shared)
     finally:
         shared.view_depth -= 1
+        shared.catalog = around
     names = view.columns + made.names[len(view.columns) :]
-    entries = tuple(Entry(name, column, view.name or parts) for name, column in zip(names, made.columns))
+    entries = tuple(
+        Entry(name, column, view.name or parts, refusal=view.refusals.get(name, ""))
+        for name, column in zip(names, made.columns)
+    )
     return From(made.plan, entries)
 
 
@@ -294,7 +301,8 @@ def _natural(left: From, right: From) -> tuple[str, ...]:
 
 def _using_pair(name: str, left: From, right: From, node: ast.JoinSource, env: Env) -> tuple[Entry, Entry, Compare]:
     entries = [_using_column(name, side, word, node, env) for side, word in ((left, "left"), (right, "right"))]
-    pair = compare("=", entries[0].column, entries[1].column, env, node)
+    one, other = (entry.read(env.position(node), is_named=not node.natural) for entry in entries)
+    pair = compare("=", one, other, env, node)
     return entries[0], entries[1], pair
 
 
@@ -304,7 +312,7 @@ def _using_column(name: str, side: From, word: str, node: ast.Node, env: Env) ->
     if not found:
         raise UndefinedColumn(
             f'column "{name}" specified in USING clause does not exist in {word} table',
-            hint=near_name(name, [entry.name for entry in side.entries]),
+            hint=near_name(name, [entry.name for entry in side.entries if not entry.refusal]),
             position=env.position(node),
         )
     if len({entry.column.id for entry in found}) > 1:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -40,20 +40,21 @@ def expand_items(items: Sequence[ast.SelectItem], env: Env) -> list[ast.SelectIt
 def expand_star(star: ast.Star, env: Env) -> list[ast.SelectItem]:
     """The columns of ``*`` or ``t.*``, with what EXCLUDE, REPLACE and RENAME make of them."""
     entries = star_entries(star.qualifier, env, star)
-    names = {entry.name.lower() for entry in entries}
+    names = {entry.name.lower(): entry.refusal for entry in entries}
     if len({name.last.lower() for name in star.exclude}) < len(star.exclude):
         raise DuplicateColumn("a column is named twice in EXCLUDE", position=env.position(star))
     excluded = _known({name.last.lower() for name in star.exclude}, names, "EXCLUDE", star, env)
     replaced = {name.lower(): expr for expr, name in star.replace}
-    _known(set(replaced), names - excluded, "REPLACE", star, env)
+    left = {name: refusal for name, refusal in names.items() if name not in excluded}
+    _known(set(replaced), left, "REPLACE", star, env)
     renamed = {old.lower(): new for old, new in star.rename}
-    _known(set(renamed), names - excluded, "RENAME", star, env)
+    _known(set(renamed), left, "RENAME", star, env)
     made: list[ast.SelectItem] = []
     for entry in entries:
         key = entry.name.lower()
         if key in excluded:
             continue
-        expr = replaced.get(key) or Ready(entry.column, entry.name, span=star.span)
+        expr = replaced.get(key) or _ready(entry, star, env)
         made.append(ast.SelectItem(expr, renamed.get(key, entry.name), span=star.span))
     if not made and star.exclude:
         raise SyntaxFailure("EXCLUDE leaves no column", position=env.position(star))
@@ -93,11 +94,15 @@ def expand_condition(expr: ast.Expr, env: Env) -> ast.Expr:
     return parts[0] if len(parts) == 1 else ast.And(parts, span=expr.span)
 
 
-def _known(wanted: set[str], names: set[str], clause: str, node: ast.Node, env: Env) -> set[str]:
-    for name in sorted(wanted - names):
+def _ready(entry: Entry, node: ast.Node, env: Env) -> Ready:
+    return Ready(entry.read(env.position(node), is_named=False), entry.name, span=node.span)
+
+
+def _known(wanted: set[str], names: Mapping[str, str], clause: str, node: ast.Node, env: Env) -> set[str]:
+    for name in sorted(wanted - names.keys()):
         raise UndefinedColumn(
             f'column "{name}" in {clause} list does not exist',
-            hint=near_name(name, names),
+            hint=near_name(name, [known for known, refusal in names.items() if not refusal]),
             position=env.position(node),
         )
     return wanted
@@ -145,7 +150,8 @@ def _pick(node: ast.Columns, env: Env) -> list[ast.SelectItem]:
         case ast.ListLiteral(items=items):
             wanted = [item.value for item in items if isinstance(item, ast.Literal) and isinstance(item.value, str)]
             by_name = {entry.name.lower(): entry for entry in entries}
-            _known({name.lower() for name in wanted}, set(by_name), "COLUMNS", node, env)
+            refusals = {name: entry.refusal for name, entry in by_name.items()}
+            _known({name.lower() for name in wanted}, refusals, "COLUMNS", node, env)
             found = [by_name[name.lower()] for name in wanted]
         case ast.Lambda(parameters=(parameter,), body=body):
             found = [entry for entry in entries if _holds(body, parameter, entry.name, env)]
@@ -155,7 +161,7 @@ def _pick(node: ast.Columns, env: Env) -> list[ast.SelectItem]:
             raise FeatureNotSupported("this form of COLUMNS(..) is not supported", position=env.position(node))
     if not found:
         raise UndefinedColumn("no columns match COLUMNS(..)", position=env.position(node))
-    return [ast.SelectItem(Ready(entry.column, entry.name, span=node.span), entry.name) for entry in found]
+    return [ast.SelectItem(_ready(entry, node, env), entry.name) for entry in found]
 
 
 def _holds(expr: ast.Expr, parameter: str, name: str, env: Env) -> bool:
