@@ -55,7 +55,8 @@ class StatementCatalog:
         self._found: dict[tuple[str, ...], PlanTable | PlanView] = {}
         self.has_asked = False
         self.borrowed: str | None = None  # a view that is read with the rights of whoever made it
-        self._shown: StatementCatalog | None = self if settings.rights is None else None
+        self._shown: StatementCatalog | None = None
+        self._is_shown = settings.rights is None
 
     @property
     def settings(self) -> Settings:
@@ -71,10 +72,12 @@ class StatementCatalog:
     @property
     def shown(self) -> StatementCatalog:
         """The catalog with what the caller may read and nothing else: what listings and hints come from."""
+        if self._is_shown:
+            return self
         if self._shown is None:
             assert self.rights is not None
             self._shown = copy.copy(self)
-            self._shown._shown = self._shown
+            self._shown._is_shown = True
             self._shown.state = shown_state(self.state, self.rights)
         return self._shown
 

@@ -27,7 +27,7 @@ from lake.db.write.checks import Rules
 from lake.db.write.incoming import Incoming, from_arrow_stream, from_json_lines
 from lake.db.write.once import Once
 from lake.db.write.unique import KeptPieces, UniqueCheck, refuse_unique
-from lake.errors import DatatypeMismatch, NotLeading, QueryCanceled, SerializationFailure
+from lake.errors import DatatypeMismatch, NotLeading, QueryCanceled, SerializationFailure, UndefinedTable
 from lake.exec.context import Cancellation, Context
 from lake.metrics import COMMIT_SECONDS, COMMITS
 from lake.roles import OWNER, Principal, Role
@@ -145,6 +145,23 @@ class Database:
         28000  the user was dropped
         """
         return self._callers.renewed(principal, self.lake.state)
+
+    def check_streams(self, principal: Principal, table: tuple[str, ...] | int) -> None:
+        """Returns where the caller may be handed whole rows of a table, by name or id. Spec: HTTP, Users, roles, grants 3.
+
+        42501  it may not read every column      42P01  no such table
+        """
+        caller, rights = self.caller(principal)
+        caller.require(Role.READ)
+        if rights is None:
+            return
+        try:
+            state = self.lake.state
+            found = state.table_by_id(table) if isinstance(table, int) else find_table(state, table, self.name)
+        except UndefinedTable as error:
+            error.hint = None  # it offers what the caller is not shown
+            raise
+        rights.require_all(found, [column.name for column in found.columns])
 
     def context(self, settings: Settings, cancellation: Cancellation) -> Context:
         """What a query is given; ``stop_statements`` reaches it."""

@@ -278,11 +278,14 @@ class Node:
     ) -> AsyncIterator[Chunk]:
         """A table's feed from a position on, or from this moment; the first chunk is empty and says where it begins.
 
+        42501  the caller may not read every column, from the start or from some moment on
         42P01  no such table, or it was dropped      22023  the position is no longer kept
         """
-        principal.require(Role.READ)
+        self.database.check_streams(principal, _name(table))
         feed = await self.call(lambda: Feed.of(self.database, _name(table), old=old))
         async for chunk in self.feeds.watch(feed, after, encode):
+            if principal.id:
+                self.database.check_streams(principal, feed.table)
             yield chunk
 
     def live(
