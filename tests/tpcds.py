@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import subprocess
 import tempfile
@@ -24,7 +25,7 @@ from typing import Any, Final
 
 import lake
 from tests.engines import Answer
-from tests.random_sql import same_answer
+from tests.random_sql import same_answer, same_value
 
 MAKE: Final = """
 import json, sys
@@ -41,7 +42,8 @@ for (name,) in connection.execute("SELECT table_name FROM information_schema.tab
 texts = dict(connection.execute("SELECT query_nr, query FROM tpcds_queries()").fetchall())
 json.dump(texts, open(f"{folder}/queries.json", "w"))
 """
-DIGITS: Final = 5  # of quotients of decimals
+QUOTIENT_RELATIVE: Final = 1e-5
+QUOTIENT_ABSOLUTE: Final = 1e-4  # a quotient cut at the sixth digit, times a hundred
 SLOW: Final = 20  # times DuckDB's time
 _LIMIT: Final = re.compile(r"\s+LIMIT\s+\d+\s*;?\s*$", re.IGNORECASE)
 
@@ -60,22 +62,31 @@ def load(database: Any, data: Path) -> None:
         database.sql(f"CREATE TABLE {path.stem} AS SELECT * FROM '{path}'")
 
 
-def oracle(data: Path) -> Ask:
-    """DuckDB over the files."""
+def tables_of(data: Path, threads: int = 2) -> Any:
+    """A connection to DuckDB with tables of its own."""
     import duckdb
 
     connection = duckdb.connect(":memory:")
-    connection.execute("SET threads = 2")
+    connection.execute(f"SET threads = {threads}")
     connection.execute("SET default_null_order = 'nulls_last_on_asc_first_on_desc'")
     connection.execute("SET integer_division = true")
     for path in sorted(data.glob("*.parquet")):
         connection.execute(f"CREATE TABLE {path.stem} AS SELECT * FROM read_parquet('{path}')")
-    return lambda text: connection.execute(text).fetchall()
+    return connection
+
+
+def without_limit(text: str) -> str:
+    """The query without its last LIMIT."""
+    return _LIMIT.sub("", text)
 
 
 def answer(ask: Ask, text: str) -> Answer:
     """The rows as an answer that can be compared."""
-    rows = ask(text)
+    return answer_of(ask(text))
+
+
+def answer_of(rows: list[tuple[Any, ...]]) -> Answer:
+    """Rows as an answer that can be compared."""
     return Answer(letters="?" * (len(rows[0]) if rows else 0), rows=rows)
 
 
@@ -88,11 +99,11 @@ def timed(ask: Ask, text: str) -> tuple[float, int]:
 
 def compare(ours: Ask, theirs: Ask, text: str) -> tuple[str, float, float]:
     """What is wrong with our answer, or nothing; and the seconds of each."""
-    whole = _LIMIT.sub("", text)
+    whole = without_limit(text)
     try:
         found = answer(ours, whole)
         expected = answer(theirs, whole)
-        if not same_answer(found, expected, ordered=False) and not same_answer(*cut(found, expected), ordered=False):
+        if not same(found, expected):
             return _story(found, expected), 0, 0
         our_secs, our_rows = timed(ours, text)
         their_secs, their_rows = timed(theirs, text)
@@ -101,30 +112,46 @@ def compare(ours: Ask, theirs: Ask, text: str) -> tuple[str, float, float]:
     return "" if our_rows == their_rows else f"{our_rows} rows, not {their_rows}", our_secs, their_secs
 
 
-def cut(ours: Answer, theirs: Answer) -> tuple[Answer, Answer]:
-    """Both answers, with fewer digits where ours are decimals and theirs doubles.
+def same(found: Answer, expected: Answer) -> bool:
+    """Whether both hold the same rows, in any order; quotients of decimals by the rule of ``near``."""
+    return same_answer(found, expected, ordered=False) or _same_but_quotients(found, expected)
 
-    A quotient of decimals stops four digits after its dividend's scale in the dialect, and is a double in DuckDB: what is
-    reckoned with it is the same in its first digits.
+
+def near(ours: Any, theirs: Any) -> bool:
+    """Whether a quotient of decimals is the same number.
+
+    It is a decimal of four digits more than its dividend in the dialect, cut there, and a DOUBLE in DuckDB; what is
+    reckoned with it, a percentage for instance, carries the cut along.
     """
-    if not ours.rows or not theirs.rows:
-        return ours, theirs
-    chosen = {
+    if isinstance(ours, Decimal) and isinstance(theirs, float):
+        return math.isclose(ours, theirs, rel_tol=QUOTIENT_RELATIVE, abs_tol=QUOTIENT_ABSOLUTE)
+    return same_value(ours, theirs)
+
+
+def _same_but_quotients(found: Answer, expected: Answer) -> bool:
+    """Rows with equal values in the columns that are no quotients are partners, each of one row."""
+    if len(found.rows) != len(expected.rows) or not found.rows or len(found.rows[0]) != len(expected.rows[0]):
+        return False
+    quotients = {
         index
-        for index in range(len(ours.rows[0]))
-        if any(isinstance(row[index], Decimal) for row in ours.rows)
-        and any(isinstance(row[index], float) for row in theirs.rows)
-    }
+        for row in expected.rows for index, value in enumerate(row)
+        if isinstance(value, float) and any(isinstance(other[index], Decimal) for other in found.rows)
+    }  # fmt: skip
 
-    def shorter(answer: Answer) -> Answer:
-        rows = [
-            tuple(float(f"{value:.{DIGITS}g}") if index in chosen and value is not None else value
-                  for index, value in enumerate(row))
-            for row in answer.rows
-        ]  # fmt: skip
-        return Answer(letters=answer.letters, rows=rows)
+    def key(row: Sequence[Any]) -> str:
+        return repr([f"{value:.9g}" if isinstance(value, int | float | Decimal) else value
+                     for index, value in enumerate(row) if index not in quotients])  # fmt: skip
 
-    return shorter(ours), shorter(theirs)
+    left: dict[str, list[Sequence[Any]]] = {}
+    for row in expected.rows:
+        left.setdefault(key(row), []).append(row)
+    for row in found.rows:
+        partners = left.get(key(row), [])
+        partner = next((at for at, other in enumerate(partners) if all(map(near, row, other))), None)
+        if partner is None:
+            return False
+        del partners[partner]
+    return True
 
 
 def _story(found: Answer, expected: Answer) -> str:
@@ -148,13 +175,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         make(data, given.make, given.scale)
     queries = {int(number): text for number, text in json.loads((data / "queries.json").read_text()).items()}
     chosen = [int(number) for number in given.only.split(",")] if given.only else sorted(queries)
-    theirs = oracle(data)
+    connection = tables_of(data)
     wrong, slow, totals = 0, [], [0.0, 0.0]
+
+    def ask(text: str) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = connection.execute(text).fetchall()
+        return rows
+
     with tempfile.TemporaryDirectory() as root, lake.open(Path(root) / "lake", cores=2) as database:
         load(database, data)
         database.sql("SET lake.result_cache = off")
         for number in chosen:
-            problem, our_secs, their_secs = compare(lambda text: database.sql(text).rows(), theirs, queries[number])
+            problem, our_secs, their_secs = compare(lambda text: database.sql(text).rows(), ask, queries[number])
             totals = [totals[0] + our_secs, totals[1] + their_secs]
             wrong += bool(problem)
             if our_secs > SLOW * their_secs:
