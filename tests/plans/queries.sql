@@ -227,3 +227,7 @@ SELECT t.a FROM t WHERE t.a NOT IN (SELECT a FROM u WHERE false)
 SELECT a FROM t WHERE b IN (SELECT x FROM u) ORDER BY a NULLS FIRST LIMIT 5
 SELECT s.a FROM (SELECT a, b FROM t ORDER BY b) AS s JOIN u ON s.a = u.a
 SELECT a FROM e UNION ALL SELECT a FROM t WHERE a = 1
+WITH c AS (SELECT a, b, count(*) AS n FROM t GROUP BY a, b) SELECT one.a, two.a, two.n FROM c AS one JOIN c AS two ON one.b = two.b WHERE one.a = 1 AND two.a = 2 AND two.n > 1
+WITH c AS (SELECT a, 's' AS kind FROM t UNION ALL SELECT a, 'w' FROM u) SELECT one.a, two.kind FROM c AS one LEFT JOIN c AS two ON one.a = two.a AND two.kind = 'w' WHERE one.kind = 's'
+WITH c AS (SELECT a, b FROM t), d AS (SELECT DISTINCT a FROM c WHERE b > 0) SELECT c.a FROM c WHERE c.b = 2 AND c.a IN (SELECT a FROM d WHERE a < 5) AND EXISTS (SELECT 1 FROM d WHERE d.a = 3)
+SELECT t.a, t.b FROM t LEFT JOIN u ON t.a = u.a WHERE u.a IS NULL

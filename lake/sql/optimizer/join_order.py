@@ -28,7 +28,7 @@ from lake.sql.optimizer.estimates import ColumnEstimate, Estimate
 from lake.sql.optimizer.expressions import columns_in, equality, is_volatile
 from lake.sql.optimizer.planning import Planning
 from lake.sql.optimizer.selectivity import selectivity
-from lake.sql.optimizer.statistics import estimate, estimate_join, key_fraction, note_cte
+from lake.sql.optimizer.statistics import estimate, estimate_join, key_fraction, note_cte, padded
 from lake.sql.plan import Filter, Join, JoinKind, Materialize, Plan, Project
 
 ATTACHED = frozenset((JoinKind.SEMI, JoinKind.ANTI, JoinKind.LEFT, JoinKind.MARK, JoinKind.SINGLE))
@@ -80,6 +80,7 @@ class Region:
 
     relations     plans, by number; a set of them is an int of bits
     attachments   by the number of the relation attached
+    padded        estimates of relations attached by LEFT, with NULLs for rows without a partner
     """
 
     planning: Planning
@@ -87,6 +88,7 @@ class Region:
     estimates: list[Estimate] = field(default_factory=list)
     conditions: list[Expr] = field(default_factory=list)
     attachments: dict[int, Attachment] = field(default_factory=dict)
+    padded: dict[int, Estimate] = field(default_factory=dict)
     predicates: list[Predicate] = field(default_factory=list)
     equalities: list[Equality] = field(default_factory=list)
     owner: dict[int, int] = field(default_factory=dict)
@@ -188,8 +190,11 @@ def _collect_attached(plan: Join, region: Region) -> int:
         region.owner[plan.mark.id] = first
     if plan.kind is JoinKind.SINGLE or not needs:
         needs = left
-    joined = estimate_join(replace(plan, right=right), estimate(plan.left, region.planning), region.estimates[first])
-    before = max(estimate(plan.left, region.planning).rows, 1e-9)
+    of_left = estimate(plan.left, region.planning)
+    joined = estimate_join(replace(plan, right=right), of_left, region.estimates[first])
+    if plan.kind is JoinKind.LEFT:
+        region.padded[first] = padded(plan.conditions, of_left, region.estimates[first])
+    before = max(of_left.rows, 1e-9)
     region.attachments[first] = Attachment(plan, needs, joined.rows / before)
     return left | 1 << first
 
@@ -239,7 +244,7 @@ def _merged_estimate(names: int, region: Region) -> Estimate:
     rows = 1.0
     columns: dict[int, ColumnEstimate] = {}
     for number in members(names):
-        found = region.estimates[number]
+        found = region.padded.get(number, region.estimates[number])
         rows = max(rows, found.rows)
         columns.update(found.columns)
     return Estimate(rows, columns)

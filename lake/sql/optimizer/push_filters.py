@@ -11,7 +11,7 @@ each side what all its branches ask of that side alone. Volatile conjuncts stay 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
@@ -32,6 +32,7 @@ from lake.sql.optimizer.planning import Planning
 from lake.sql.plan import (
     Aggregate,
     AsofJoin,
+    CteScan,
     Distinct,
     Filter,
     Join,
@@ -89,7 +90,9 @@ def _push(plan: Plan, conjuncts: Conjuncts) -> Plan:
         case SetOperation():
             return _push_set_operation(plan, conjuncts)
         case Materialize():
-            return replace(plan, definition=_push(plan.definition, ()), input=_push(plan.input, conjuncts))
+            source = _push(plan.input, conjuncts)
+            asked = _asked_by_all(source, plan.cte, plan.definition)
+            return replace(plan, definition=_push(plan.definition, asked), input=source)
         case _:
             return _over(plans.with_inputs(plan, lambda child: _push(child, ())), conjuncts)
 
@@ -161,6 +164,41 @@ def _in_order(changed: Plan, plan: Plan) -> Plan:
     if tuple(column.id for column in changed.columns) == tuple(column.id for column in plan.columns):
         return changed
     return Project(plan.columns, plan.columns, changed)
+
+
+# --- definitions that are read several times -------------------------------------------------------------------------
+
+
+def _asked_by_all(plan: Plan, cte: int, definition: Plan) -> Conjuncts:
+    """For each column of a definition that all its scans filter, what at least one of them lets through.
+
+    The scans keep their filters: of a year and the year after, the definition computes both.
+    """
+    uses = list(_filtered_scans(plan, cte))
+    found: list[Expr] = []
+    for place, column in enumerate(definition.columns):
+        branches = []
+        for scan, conjuncts in uses:
+            ids = frozenset((scan.outputs[place].id,)) if place < len(scan.outputs) else frozenset[int]()
+            own = tuple(item for item in conjuncts if _is_within(item, ids) and not is_volatile(item))
+            if not own:
+                break
+            branches.append(bound.conjunction(substitute(own, {scan.outputs[place].id: column})))
+        else:
+            found += [disjunction(tuple(dict.fromkeys(branches)))] if branches else []
+    return tuple(found)
+
+
+def _filtered_scans(plan: Plan, cte: int) -> Iterator[tuple[CteScan, Conjuncts]]:
+    """The scans of a definition below ``plan``, each with the conjuncts that stand directly over it."""
+    match plan:
+        case CteScan() if plan.cte == cte:
+            yield plan, ()
+        case Filter(conjuncts=conjuncts, input=CteScan() as scan) if scan.cte == cte:
+            yield scan, conjuncts
+        case _:
+            for child in plan.inputs:
+                yield from _filtered_scans(child, cte)
 
 
 # --- joins -----------------------------------------------------------------------------------------------------------

@@ -232,10 +232,10 @@ def estimate_join(plan: Join, left: Estimate, right: Estimate) -> Estimate:
         case JoinKind.INNER:
             return _joined(matched, left, right)
         case JoinKind.LEFT | JoinKind.SINGLE:
-            found = _joined(max(matched, left.rows), left, right)
+            found = _joined(max(matched, left.rows), left, padded(plan.conditions, left, right))
             return found if kind is JoinKind.LEFT else Estimate(left.rows, both)
         case JoinKind.RIGHT:
-            return _joined(max(matched, right.rows), left, right)
+            return _joined(max(matched, right.rows), padded(plan.conditions, right, left), right)
         case JoinKind.FULL:
             return _joined(max(matched, left.rows, right.rows), left, right)
         case JoinKind.SEMI | JoinKind.ANTI:
@@ -245,6 +245,18 @@ def estimate_join(plan: Join, left: Estimate, right: Estimate) -> Estimate:
             return Estimate(left.rows, left.columns)
         case _:
             assert_never(kind)
+
+
+def padded(conditions: tuple[Expr, ...], kept: Estimate, other: Estimate) -> Estimate:
+    """The ``other`` side of an outer join that keeps all rows of ``kept``: NULL where a row has no partner."""
+    matched = kept.rows * other.rows * pair_fraction(conditions, kept, other)
+    alone = kept.rows * (1.0 - min(partner_fraction(conditions, kept, other), matched / max(kept.rows, 1e-9), 1.0))
+    share = alone / max(matched + alone, 1e-9)
+    columns = {
+        id: replace(column, null_fraction=column.null_fraction + (1.0 - column.null_fraction) * share)
+        for id, column in other.columns.items()
+    }
+    return Estimate(other.rows, columns)
 
 
 def _joined(rows: float, left: Estimate, right: Estimate) -> Estimate:
