@@ -215,11 +215,11 @@ def remainder(left: Scaled, right: Scaled) -> Scaled:
 
     22012  a divisor of zero
     """
-    if _plain(left, right) and left.bounds()[0] > -INT64_MAX - 1 and right.bounds()[0] > -INT64_MAX - 1:
-        top, bottom = _operand(left), _operand(right)
+    if _plain(left, right):
         valid = _valid(left, right)
-        magnitude = np.abs(top) % np.abs(_without_zeros(bottom, valid))
-        return Scaled(np.where(top < 0, -magnitude, magnitude), valid)
+        bottom = _without_zeros(_operand(right), valid)
+        # By 1 in place of -1, which leaves nothing over either: the least of integers has no quotient by -1.
+        return Scaled(np.fmod(_operand(left), np.where(bottom == -1, 1, bottom)), valid)
     return subtract(left, multiply(divide(left, right), right))
 
 

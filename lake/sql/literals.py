@@ -96,8 +96,11 @@ def parse_date(text: str) -> int:
     if match is None:
         _refuse("date", text)
     rest = trimmed[match.end() :]
-    if rest and (rest[0] not in "T " or not _TIME.match(rest[1:].strip())):
-        _refuse("date", text)
+    if rest:
+        clock = _TIME.match(rest[1:].strip()) if rest[0] in "T " else None
+        if clock is None:
+            _refuse("date", text)
+        _micros(clock, text)
     return _days(match, text)
 
 

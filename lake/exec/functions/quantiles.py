@@ -236,7 +236,7 @@ class Mode(Collected):
         if len(values) == 0:
             return pa.nulls(group_count, values.type)
         groups = np.repeat(np.arange(group_count), np.diff(offsets))
-        places = ranks(values).astype(np.int64)
+        places = np.unique(ranks(values), return_inverse=True)[1]
         pairs = groups * (int(places.max()) + 1) + places
         _, first, counts = np.unique(pairs, return_index=True, return_counts=True)
         order = np.lexsort((first if self._ordered else places[first], -counts, groups[first]))
