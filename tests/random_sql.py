@@ -45,7 +45,7 @@ DATA_ERRORS: Final = ("21", "22")  # classes of SQLSTATEs that say what is wrong
 # SQLSTATEs that mean the same: what does not cast is 22P02, and what a function does not take 22023, at every door.
 STATES: Final = frozenset((
     ("22P02", "22007"), ("22P02", "22008"), ("22P02", "22003"), ("22023", "22011"), ("22023", "22014"), ("22023", "22016"),
-    ("22023", "22013"), ("42P20", "22013"), ("22P02", "22023"), ("22023", "2201G"), ("22023", "22008"), ("22023", "22004"),
+    ("22023", "22013"), ("42P20", "22013"), ("22P02", "22023"), ("22003", "22023"), ("22023", "2201G"), ("22023", "22008"), ("22023", "22004"),
 ))  # fmt: skip
 
 

@@ -100,7 +100,7 @@ EXPRESSIONS: Final[dict[str, tuple[str, ...]]] = {
         "trim({?BOTH;LEADING;TRAILING} 'a' FROM {text~})",
         f"to_char({{ts~}}, {_PICTURE})", f"to_char({{date}}, {_PICTURE})", "to_char({int}, {?'999';'FM0000';'S99';'9,999'})",
         "to_char({dec}, {?'990.99';'FM999.9';'0000.00MI'})", "format({?'%s-%s';'%2$s%1$s';'%L';'%%%s'}, {text}, {text})",
-        "chr(65 + abs({int} % 20)::INT)", "to_hex(abs({int})::BIGINT)", "encode({bytes~}, {?'hex';'base64';'escape'})",
+        "chr(65 + abs({int} % 20)::INT)", "to_hex(abs({int})::BIGINT)", "encode({bytes~}, {?'hex';'escape'})",
         "md5({bytes})", "({json} ->> {?'a';'b';'c'})", "({json} -> 'b' ->> {?0;1;5})", "({json} #>> ARRAY[{?'b', '1';'a';'c', 'a'}])",
         "array_to_string({texts~}, ','{?;, '*'})", "({texts~})[{?1;2;5}]", "array_to_string({ints~}, '+')",
         f"regexp_substr({{text}}, {_REGEX})", f"(regexp_match({{text}}, {_REGEX}))[1]", f"substring({{text}} FROM {_REGEX})",
@@ -199,6 +199,6 @@ RISKS: Final = (
     "({ts} AT TIME ZONE {?'Nowhere/None';'UTC'})", "CAST({text!} AS JSON)", "{?gcd;lcm}({int!}, {int!})", "factorial({?3;0;-1})",
     "(SELECT q.id FROM {table} q)", "(SELECT q.id FROM {table} q WHERE q.id < 2)", "width_bucket({dbl}, 1e0, {?1e0;2e0}, {?1;0;-1})",
     "ntile({?3;0;-1}) OVER (ORDER BY {key})",
-    "sum({int!}) OVER (ORDER BY {key} ROWS BETWEEN {?-1;1} PRECEDING AND CURRENT ROW)", "CAST({text!} AS BYTEA)",
+    "sum({int}) OVER (ORDER BY {key} ROWS BETWEEN {?-1;1} PRECEDING AND CURRENT ROW)", "CAST({text!} AS BYTEA)",
     "to_date({text!}, 'YYYY-MM-DD')", "({iv} / {dbl})", "split_part({text}, 'a', {int=}::INT)", "lpad({text}, {int=}::INT)",
 )
