@@ -140,6 +140,10 @@ class DependentObjects(LakeError, sqlstate="2BP01"):
     """An object that others need."""
 
 
+class InvalidPowerArgument(LakeError, sqlstate="2201F"):
+    """A root or a power that no real number answers."""
+
+
 class SequenceLimitExceeded(LakeError, sqlstate="2200H"):
     """nextval() passed MAXVALUE or MINVALUE of a sequence without CYCLE."""
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.errors import DivisionByZero, NumericOutOfRange
+from lake.errors import DivisionByZero, InvalidPowerArgument, NumericOutOfRange
 from lake.exec import decimals
 from lake.exec.cast import decimal_to_double
 from lake.exec.decimals import Scaled, Value
@@ -211,7 +211,11 @@ def power(a: Value, b: Value) -> pa.Array:
     >>> power(2, 10)
     1024.0
     """
-    return pc.power(a, b)
+    powers = pc.power(a, b)
+    endless = pc.and_(pc.equal(a, 0.0), pc.less(b, 0.0))
+    if endless.as_py() if isinstance(endless, pa.Scalar) else pc.any(endless).as_py():
+        raise InvalidPowerArgument("zero raised to a negative power is undefined")
+    return powers
 
 
 # --- bits ------------------------------------------------------------------------------------------------------------

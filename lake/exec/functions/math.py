@@ -10,14 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.errors import InvalidParameter, NumericOutOfRange
+from lake.errors import InvalidParameter, InvalidPowerArgument, NumericOutOfRange
 from lake.exec import decimals
+from lake.exec.cast import cast
+from lake.exec.constants import to_array
 from lake.exec.decimals import Scaled, Value
 from lake.exec.functions.arithmetic import widest_integer
-from lake.exec.functions.columns import all_valid, columns, float_function, map_rows, per_row
+from lake.exec.functions.columns import all_valid, both_valid, columns, float_function, map_rows, per_row
 from lake.exec.kernels import views
+from lake.sql.decimals import common_numeric
 from lake.sql.registry import CallInfo, scalar
-from lake.types import Decimal, Float
+from lake.types import Decimal, Float, Type
 
 GROUP: Final = "numbers"
 
@@ -35,7 +38,13 @@ def _register(name: str, run: Callable[..., Any], text: str, example: str, answe
     scalar(f"{name}(number DOUBLE) -> DOUBLE", group=GROUP, aliases=aliases)(function)
 
 
-_register("sqrt", np.sqrt, "The square root.", "sqrt(16)", "4.0", "|/")
+def _square_root(numbers: Any) -> Any:
+    if np.any(numbers < 0):
+        raise InvalidPowerArgument("cannot take square root of a negative number")
+    return np.sqrt(numbers)
+
+
+_register("sqrt", _square_root, "The square root; 2201F of a negative number.", "sqrt(16)", "4.0", "|/")
 _register("cbrt", np.cbrt, "The cube root.", "cbrt(27)", "3.0", "||/")
 _register("exp", np.exp, "e to the power of the number.", "exp(0)", "1.0")
 _register("expm1", np.expm1, "e to the power of the number, less one.", "expm1(0)", "0.0")
@@ -281,8 +290,58 @@ def gcd(a: Value, b: Value) -> pa.Array:
 
     >>> gcd(48, 18)
     6
+
+    22003  it is out of range
     """
-    return _integer_function(np.gcd, a, b)
+    divisors = _integer_function(np.gcd, a, b)
+    if pc.any(pc.less(divisors, 0)).as_py():
+        raise NumericOutOfRange("bigint out of range")
+    return divisors
+
+
+def _common_decimal(types: tuple[Type, ...]) -> Type:
+    return common_numeric(types[0], types[1])
+
+
+def _whole_units(run: Callable[[int, int], int], a: Value, b: Value, call: CallInfo) -> pa.Array:
+    """A function of two whole numbers over decimals, counted in the smallest unit that both have."""
+    type = call.returns
+    assert isinstance(type, Decimal)
+    one, two = (
+        decimals.scaled(cast(column, source, type)) for column, source in zip(columns(a, b), call.types, strict=True)
+    )
+    assert one is not None and two is not None
+    answers = [run(left, right) for left, right in zip(one.integers(), two.integers(), strict=True)]
+    if any(abs(answer) >= 10**type.precision for answer in answers):
+        raise decimals.out_of_range(type)
+    valid = both_valid(one.valid, two.valid)
+    return to_array([answer if valid is None or valid[row] else None for row, answer in enumerate(answers)], type)
+
+
+@scalar("gcd(a DECIMAL, b DECIMAL) -> DECIMAL", group=GROUP, returns=_common_decimal, takes_call=True)
+@per_row
+def decimal_gcd(a: Value, b: Value, *, call: CallInfo) -> pa.Array:
+    """The greatest number that goes a whole number of times into both.
+
+    Goes row by row: no column operation divides wide decimals so.
+
+    >>> gcd(15.3, 2.9)
+    0.1
+    """
+    return _whole_units(math.gcd, a, b, call)
+
+
+@scalar("lcm(a DECIMAL, b DECIMAL) -> DECIMAL", group=GROUP, returns=_common_decimal, takes_call=True)
+@per_row
+def decimal_lcm(a: Value, b: Value, *, call: CallInfo) -> pa.Array:
+    """The least number into which both go a whole number of times.
+
+    Goes row by row: no column operation divides wide decimals so.
+
+    >>> lcm(1.5, 2.5)
+    7.5
+    """
+    return _whole_units(math.lcm, a, b, call)
 
 
 @scalar("lcm(a BIGINT, b BIGINT) -> BIGINT", group=GROUP)

@@ -118,14 +118,23 @@ def round_whole(number: pa.Array, *, call: CallInfo) -> pa.Array:
             return pc.round(number, round_mode="half_towards_infinity")
 
 
-@scalar(
-    "round(number NUMERIC, digits BIGINT) -> NUMERIC", group=GROUP, returns=rounded_type, takes_call=True, narrow=True
-)
+def _kept_digits(arguments: tuple[Any, ...]) -> Type:
+    """A decimal's type with as many digits after the point as the constant keeps; one digit more where it is none."""
+    type, digits = arguments[0].type, getattr(arguments[1], "value", None)
+    if not isinstance(type, Decimal):
+        return rounded_type((type,))
+    scale = type.scale if not isinstance(digits, int) else min(type.scale, max(digits, 0))
+    room = 0 if scale < type.scale or (isinstance(digits, int) and digits >= type.scale) else 1
+    return Decimal(min(type.precision + room, DECIMAL_DIGITS_MAX), scale)
+
+
+@scalar("round(number NUMERIC, digits BIGINT) -> NUMERIC", group=GROUP, literal_rule=_kept_digits, takes_call=True,
+        narrow=True)  # fmt: skip
 def round_digits(number: Value, digits: Value, *, call: CallInfo) -> pa.Array:
     """The nearest number of so many digits after the point, before it where negative; half away from zero.
 
     >>> round(3.14159, 2)
-    3.14000
+    3.14
     >>> round(1250, -2)
     1300
     """
@@ -159,9 +168,12 @@ def _cut(number: Value, digits: Value, call: CallInfo, *, half_up: bool) -> pa.A
             return column
         found = decimals.scaled(column)
         assert found is not None
-        cut = decimals.scale_up(decimals.round_down(found, drop, half_up=half_up), min(drop, DECIMAL_DIGITS_MAX))
-        if isinstance(type, Decimal):
-            return decimals.to_value(cut, type, may_pass=True)
+        # No number has more digits than a decimal: to drop them all is to drop as many.
+        drop = min(drop, DECIMAL_DIGITS_MAX + 1)
+        lost = scale - call.returns.scale if isinstance(call.returns, Decimal) else 0
+        cut = decimals.scale_up(decimals.round_down(found, drop, half_up=half_up), min(drop - lost, DECIMAL_DIGITS_MAX))
+        if isinstance(call.returns, Decimal):
+            return decimals.to_value(cut, call.returns, may_pass=True)
         narrow = decimals.to_value(cut, Decimal(DECIMAL_DIGITS_MAX, 0))
         try:
             return narrow.cast(call.returns.physical)
