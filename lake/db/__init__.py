@@ -17,6 +17,7 @@ import lake.db.statements.table
 import lake.db.statements.table_alter
 import lake.db.statements.table_past
 import lake.db.statements.transaction
+import lake.db.system.access
 import lake.db.system.information_schema
 import lake.db.system.lake
 import lake.db.system.pg_catalog

@@ -23,8 +23,11 @@ LISTED = {
     "schemas": "SELECT schema_name FROM information_schema.schemata",
     "functions": 'SELECT name, kind, "group", signature, returns, description FROM lake.functions',
     "databases": "SELECT current_database() AS name",
+    "users": "SELECT name, superuser, max_queries, statement_timeout, roles, tokens FROM lake.users WHERE kind = 'user'",
+    "roles": "SELECT name, roles FROM lake.users WHERE kind = 'role'",
+    "grants": "SELECT grantee, privilege, kind, object, columns FROM lake.grants",
 }
-LIKE_COLUMN = {"tables": "table_name", "views": "table_name", "schemas": "schema_name", "functions": "name"}
+LIKE_COLUMN = {"tables": "table_name", "views": "table_name", "schemas": "schema_name", "functions": "name", "grants": "grantee"}
 
 
 @statement(ast.ShowObjects, tag="SHOW", role=Role.READ, audit="read")
@@ -35,7 +38,7 @@ def show_objects(stmt: ast.ShowObjects, run: Run) -> Result:
     text = LISTED[stmt.kind]
     parameters = {}
     if stmt.like is not None:
-        text += f" WHERE {LIKE_COLUMN.get(stmt.kind, 'name')} LIKE $pattern"
+        text += f" {'AND' if ' WHERE ' in text else 'WHERE'} {LIKE_COLUMN.get(stmt.kind, 'name')} LIKE $pattern"
         parameters["pattern"] = bound.Literal(TEXT, stmt.like)
     query = parser.parse(text + " ORDER BY ALL")[0]
     assert isinstance(query, ast.QueryStatement)

@@ -40,16 +40,19 @@ ROLE: Final[dict[str, Type]] = {
 }  # fmt: skip
 
 
-def _roles() -> Iterator[tuple[int, str, bool]]:
-    yield from ((OWNER, "admin", True), (OWNER + 1, "writer", False), (OWNER + 2, "reader", False))
+def _roles(catalog: StatementCatalog) -> Iterator[tuple[int, str, bool, bool]]:
+    """Oid, name, whether it is a superuser and whether it signs in: of tokens, users and roles."""
+    yield from ((OWNER, "admin", True, True), (OWNER + 1, "writer", False, True), (OWNER + 2, "reader", False, True))
+    for name, user in sorted(catalog.state.users.items()):
+        yield OWNER + 16 + user.id % 2_000_000_000, name, user.superuser, not user.is_role
 
 
 @system_table("pg_catalog", "pg_roles", columns=ROLE)
 @system_table("pg_catalog", "pg_authid", columns=ROLE)
 def pg_roles(catalog: StatementCatalog) -> Iterator[Row]:
-    """The three roles that tokens have."""
-    for oid, name, rules in _roles():
-        yield oid, name, rules, True, rules, False, True, False, -1, "********", None, rules, None
+    """The three roles that tokens have, users and roles."""
+    for oid, name, rules, enters in _roles(catalog):
+        yield oid, name, rules, True, rules, False, enters, False, -1, "********", None, rules, None
 
 
 @system_table(
@@ -58,8 +61,10 @@ def pg_roles(catalog: StatementCatalog) -> Iterator[Row]:
              "usebypassrls": BOOLEAN, "passwd": TEXT, "valuntil": TIMESTAMPTZ, "useconfig": TEXTS},
 )  # fmt: skip
 def pg_user(catalog: StatementCatalog) -> Iterator[Row]:
-    """The roles, as users."""
-    for oid, name, rules in _roles():
+    """Those that sign in."""
+    for oid, name, rules, enters in _roles(catalog):
+        if not enters:
+            continue
         yield name, oid, False, rules, False, rules, "********", None, None
 
 
