@@ -27,7 +27,7 @@ LISTED = {
     "roles": "SELECT name, roles FROM lake.users WHERE kind = 'role'",
     "grants": "SELECT grantee, privilege, kind, object, columns FROM lake.grants",
 }
-LIKE_COLUMN = {"tables": "table_name", "views": "table_name", "schemas": "schema_name", "functions": "name", "grants": "grantee"}
+LIKE_COLUMN = {"tables": "table_name", "views": "table_name", "schemas": "schema_name", "grants": "grantee"}
 
 
 @statement(ast.ShowObjects, tag="SHOW", role=Role.READ, audit="read")
