@@ -225,7 +225,7 @@ class Config:
                                   used=False)
     function_cache_mb: int = setting(256, "LAKE_FUNCTION_CACHE_MB", None, "cache of functions' answers", "MiB",
                                      used=False)
-    temp_mb: int = setting(1024, "LAKE_TEMP_MB", None, "all temporary tables of a node", "MiB", used=False)
+    temp_mb: int = setting(1024, "LAKE_TEMP_MB", None, "all temporary tables of a node", "MiB")
     pages_mb: int = setting(256, "LAKE_PAGES_MB", None, "kept pages of typed answers, all together", "MiB")
     cores: int = setting(lambda machine, above: machine.cores, "LAKE_CORES", None, "cores a node counts")
 

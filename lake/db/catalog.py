@@ -32,7 +32,7 @@ from lake.sql.catalog import Table as PlanTable
 from lake.sql.catalog import View as PlanView
 from lake.sql.optimizer import optimize
 from lake.sql.plan import Plan
-from lake.storage.catalog.model import DELETED, Column, Table, View
+from lake.storage.catalog.model import DELETED, TEMPORARY_IDS, Column, Table, View
 from lake.storage.catalog.state import State, display_name
 from lake.types import BIGINT, DOUBLE, TEXT, TIMESTAMPTZ, Type
 
@@ -184,6 +184,8 @@ class StatementCatalog:
         22023  a moment that is to come, no longer kept, or not a constant      42P01  the table was not there
         0A000  a table that keeps only the newest row of each key
         """
+        if table.id >= TEMPORARY_IDS:
+            raise FeatureNotSupported(f'temporary table "{table.name}" has no past')
         if table.kind != "append":
             raise FeatureNotSupported(f'table "{table.name}" keeps only the newest row of each key: it has no past')
         if isinstance(value, bound.Expr):

@@ -23,6 +23,7 @@ from lake.db.names import find_table, qualified
 from lake.db.repeats import Repeats
 from lake.db.rights.callers import Callers
 from lake.db.rights.granted import Rights
+from lake.db.temporary import TemporarySpace
 from lake.db.write.checks import Rules
 from lake.db.write.incoming import Incoming, from_arrow_stream, from_json_lines
 from lake.db.write.once import Once
@@ -59,6 +60,7 @@ class Database:
         self.clock = clock
         self.name = Path(config.lake or "lake").resolve().name or "lake"
         self._hold: Hold | None = None
+        self.temporary_space = TemporarySpace(config.temp_mb << 20)
         self.repeats = Repeats()
         self._pieces = KeptPieces()
         self._callers = Callers()

@@ -56,7 +56,8 @@ class Prepared:
     def defines(self) -> bool:
         """Whether it changes what exists, which no transaction takes back."""
         handler = STATEMENTS.get(type(self.statement)) if self.statement is not None else None
-        return handler is not None and handler.audit == "ddl"
+        is_own = isinstance(self.statement, ast.CreateTable | ast.CreateView) and self.statement.temporary
+        return handler is not None and handler.audit == "ddl" and not is_own
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,7 @@ def _answer(
     stmt = prepared.statement
     settings = session.statement_settings()
     session.caller()[0].require(Role.READ)
-    catalog = session.database.catalog(settings)
+    catalog = session.catalog(settings)
     binder = Binder(catalog, settings, unbound)
     match stmt:
         case ast.QueryStatement(query):

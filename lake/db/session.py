@@ -8,20 +8,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
-from lake import exec as engine
-from lake.db.passing import expression_of, selected, watched
-from lake.db.repeats import Planned, is_repeatable, tables_of, with_tables
+from lake.db.names import qualified
+from lake.db.passing import expression_of, watched
 from lake.db.result import Result
 from lake.db.rights.granted import Rights
+from lake.db.run import Run
 from lake.db.settings import Setting, default_settings
 from lake.db.statements import STATEMENTS, Handler
 from lake.db.system.pg_catalog_names import PgNames
+from lake.db.temporary import Temporary
 from lake.db.write.transaction import Transaction
 from lake.errors import (
     FailedTransaction,
@@ -31,16 +30,13 @@ from lake.errors import (
     SyntaxFailure,
     UndefinedTable,
 )
-from lake.exec.context import Cancellation, Context
+from lake.exec.context import Cancellation
 from lake.exec.evaluate import fold
 from lake.roles import OWNER, Principal, Role
 from lake.sql import ast, bound, parser
-from lake.sql.bind import Binder, BoundQuery, literal_of
-from lake.sql.bind.aggregate import NULL_ORDER_SETTING
+from lake.sql.bind import Binder, literal_of
 from lake.sql.catalog import Settings
-from lake.sql.optimizer import optimize
 from lake.sql.plan import Plan
-from lake.storage.catalog.model import Table, View
 from lake.storage.catalog.state import State, display_name
 from lake.storage.commits.sequencer import Acknowledged, Flush
 
@@ -49,122 +45,8 @@ if TYPE_CHECKING:
     from lake.db.database import Database
 
 FAILED: Final = "current transaction is aborted, commands ignored until end of transaction block"
-REPEATED_CHARS_MAX: Final = 16_384  # of a statement's text that is worth remembering
 
-
-@dataclass(slots=True)
-class Run:
-    """One statement being run: what it may see, at one commit.
-
-    text   the statement's own text, for views and messages
-    job    the id under which a write is applied once, or None
-    """
-
-    session: Session
-    catalog: StatementCatalog
-    settings: Settings
-    parameters: Mapping[str, bound.Literal]
-    text: str
-    job: str | None
-    cancellation: Cancellation
-    stale_ms: int | None = None
-    script: str = ""
-
-    @property
-    def database(self) -> Database:
-        """The database the session belongs to."""
-        return self.session.database
-
-    @property
-    def in_transaction(self) -> bool:
-        """Whether what the statement writes waits for COMMIT."""
-        return self.session.transaction is not None
-
-    @property
-    def own_state(self) -> State | None:
-        """What the statement sees of its open transaction; None outside one, where the newest state counts."""
-        return self.catalog.state if self.in_transaction else None
-
-    def commit(self, flush: Flush) -> Acknowledged:
-        """Commits what the statement writes, or keeps it for the transaction's COMMIT."""
-        return self.session.write(flush)
-
-    def require(self, privilege: str, relation: Table | View) -> None:
-        """Returns when the caller may do this to a table or view.
-
-        42501  it may not. Spec: SQL, Errors
-        """
-        if self.settings.rights is not None:
-            self.settings.rights.require(privilege, relation)
-
-    def binder(self) -> Binder:
-        """A binder of this statement."""
-        return Binder(self.catalog, self.settings, self.parameters)
-
-    def plan(self, query: ast.Query) -> tuple[BoundQuery, Plan]:
-        """The query bound, and its optimised plan."""
-        found = self.binder().query(query)
-        return found, self.optimize(found.plan)
-
-    def select(self, query: ast.Query) -> Result:
-        """A query's rows: remembered ones where they hold, else made by a remembered plan, else from the start."""
-        repeats, catalog = self.database.repeats, self.catalog
-        key = self._key()
-        if key is None or self.in_transaction:
-            return self.answer(*self.plan(query))
-        planned = repeats.plan(key)
-        if planned is None:
-            found = self.binder().query(query)
-            planned = Planned(found, self.optimize(found.plan))
-            if not is_repeatable(found.plan, catalog):
-                return self.answer(found, planned.plan)
-            repeats.keep_plan(key, planned)
-        else:
-            planned = Planned(planned.found, with_tables(planned.plan, catalog))
-        if self.settings.session.get("lake.result_cache") == "off":
-            return self.answer(planned.found, planned.plan)
-        oldest = None if self.stale_ms is None else self.settings.now - self.stale_ms * 1_000
-        known = repeats.answer(key, catalog.state, oldest)
-        types = tuple(column.type for column in planned.found.columns)
-        if known is not None:
-            return Result(planned.found.names, types, "SELECT", version=known.version, source=known.batches)
-        result = self.answer(planned.found, planned.plan)
-        result.source = repeats.recording(
-            key, result.source, tables_of(planned.plan), self.settings.now, catalog.version
-        )
-        return result
-
-    def _key(self) -> Hashable | None:
-        """What a query's plan and answer depend on beside its tables; None for a text that changes too often to keep."""
-        if len(self.text) > REPEATED_CHARS_MAX:
-            return None
-        settings = self.settings
-        return (
-            self.text, self.session.principal.key, None if settings.rights is None else settings.rights.stamp,
-            tuple(sorted((name, value.type, repr(value.value)) for name, value in self.parameters.items())),
-            settings.time_zone, settings.dialect, settings.user, settings.schema, settings.local_files,
-            settings.session.get(NULL_ORDER_SETTING),
-            self.catalog.state.definitions,
-        )  # fmt: skip
-
-    def optimize(self, plan: Plan) -> Plan:
-        """The plan by which the query is run."""
-        context = self.context()
-        return optimize(plan, self.settings, lambda expr: fold(expr, context))
-
-    def context(self) -> Context:
-        """What the engine is given."""
-        return self.database.context(self.settings, self.cancellation)
-
-    def answer(self, found: BoundQuery, plan: Plan, tag: str = "SELECT") -> Result:
-        """The running query's rows under the names the user sees."""
-        answer = engine.run(plan, self.context())
-        positions = [answer.columns.index(column) for column in found.columns]
-        types = tuple(column.type for column in found.columns)
-        batches: Iterable[pa.RecordBatch] = answer.batches()
-        if positions != list(range(len(answer.columns))):
-            batches = selected(batches, positions)
-        return Result(found.names, types, tag, version=self.catalog.version, source=batches)
+__all__ = ["Run", "Session"]
 
 
 class Session:
@@ -176,6 +58,7 @@ class Session:
         self.settings: dict[str, Setting] = default_settings()
         self.prepared: dict[str, Any] = {}
         self.transaction: Transaction | None = None
+        self.temporary = Temporary(database.temporary_space)
         self._lock = threading.Lock()
 
     def caller(self) -> tuple[Principal, Rights | None]:
@@ -185,17 +68,13 @@ class Session:
         """
         return self.database.caller(self.principal)
 
-    def catalog(self) -> StatementCatalog:
-        """What a statement of this session that starts at this moment can name."""
-        return self.database.catalog(self.statement_settings())
-
     # --- transactions ------------------------------------------------------------------------------------------------
 
     def begin(self) -> bool:
         """Opens a transaction on the state of this moment; False where one is open."""
         if self.transaction is not None:
             return False
-        self.transaction = Transaction(self.database)
+        self.transaction = Transaction(self.database, self.temporary)
         self.database.opened(self)
         return True
 
@@ -220,9 +99,19 @@ class Session:
             ended.rollback()
 
     def close(self) -> None:
-        """Ends the session behind the statement that runs: its transaction is rolled back."""
+        """Ends the session behind the statement that runs: its transaction is rolled back, its temporary tables go."""
         with self._lock:
             self.rollback()
+            self.temporary.reset(State())
+
+    def catalog(self, settings: Settings | None = None) -> StatementCatalog:
+        """What a statement that starts at this moment can name, the session's own tables first."""
+        settings = settings or self.statement_settings()
+        snapshot = None if self.transaction is None else self.transaction.snapshot()
+        if self.temporary:
+            state = self.database.lake.state if snapshot is None else snapshot.state
+            snapshot = self.database.lake.snapshot(self.temporary.over(state))
+        return self.database.catalog(settings, snapshot)
 
     def savepoint(self, kind: str, name: str) -> None:
         """SAVEPOINT, RELEASE or ROLLBACK TO ``name`` of the open transaction.
@@ -248,7 +137,12 @@ class Session:
             raise
 
     def write(self, flush: Flush) -> Acknowledged:
-        """Commits a flush, or keeps it for the transaction's COMMIT."""
+        """Commits a flush, or keeps it for the transaction's COMMIT; what is for temporary tables is done at once."""
+        if self.temporary:
+            state = self.database.lake.state if self.transaction is None else self.transaction.state
+            done = self.temporary.write(flush, self.temporary.over(state))
+            if done is not None:
+                return done
         return self.database.commit(flush) if self.transaction is None else self.transaction.write(flush)
 
     def _check_transaction(self, stmt: ast.Statement, handler: Handler) -> None:
@@ -262,8 +156,19 @@ class Session:
         self._check_idle(open_)
         if open_.failed:
             raise FailedTransaction(FAILED)
-        if handler.audit == "ddl":
+        if handler.audit == "ddl" and not self.defines_own(stmt):
             raise FeatureNotSupported(f"{handler.tag} inside a transaction is not supported")
+
+    def defines_own(self, stmt: ast.Statement) -> bool:
+        """Whether a definition is of temporary tables or views, which transactions take back."""
+        match stmt:
+            case ast.CreateTable(temporary=True) | ast.CreateView(temporary=True):
+                return True
+            case ast.Drop(names=names):
+                named = [qualified(name.parts, self.database.name) for name in names]
+                return all(name in self.temporary.state.names for name in named)
+            case _:
+                return False
 
     def _check_idle(self, open_: Transaction) -> None:
         """Rolls back a transaction that nobody used for too long; what is left to its session is ROLLBACK."""
@@ -360,7 +265,7 @@ class Session:
         literals = self._literals(params)
         with self._lock:
             settings = self.statement_settings()
-            catalog = self.database.catalog(settings)
+            catalog = self.catalog(settings)
             run = Run(self, catalog, settings, literals, text, None, cancellation, script=text)
             if catalog.state.definitions != known:
                 note(catalog, run.binder().query(query).plan)
@@ -387,7 +292,7 @@ class Session:
         if expr is None:
             return literal_of(value)
         settings = self.statement_settings()
-        binder = Binder(self.database.catalog(settings), settings)
+        binder = Binder(self.catalog(settings), settings)
         return fold(binder.constant(expr, "parameters"), self.database.context(settings, Cancellation()))
 
     def insert_query(self, table: tuple[str, ...], text: str, job: str | None) -> Result:
@@ -417,8 +322,7 @@ class Session:
 
         def run() -> Result:
             self._check_transaction(stmt, handler)
-            snapshot = None if self.transaction is None else self.transaction.snapshot()
-            catalog = self.database.catalog(settings, snapshot)
+            catalog = self.catalog(settings)
             return handler.run(
                 stmt, Run(self, catalog, settings, parameters, own, job, cancellation, stale_ms, script=text)
             )

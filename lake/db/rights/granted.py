@@ -13,7 +13,7 @@ from typing import Final
 
 from lake.errors import InsufficientPrivilege
 from lake.storage.catalog.access import PUBLIC_ROLE, Grant, User, Users
-from lake.storage.catalog.model import Table, View
+from lake.storage.catalog.model import TEMPORARY_IDS, Table, View
 from lake.storage.catalog.state import display_name
 
 Relation = Table | View
@@ -73,7 +73,8 @@ class Rights:
     def may(self, privilege: str, relation: Relation) -> bool:
         """Whether the user holds a privilege on all of a relation."""
         return (
-            privilege in self.lake
+            relation.id >= TEMPORARY_IDS  # a session's own
+            or privilege in self.lake
             or privilege in self.schemas.get(relation.schema, ())
             or privilege in self.relations.get(relation.id, ())
         )

@@ -19,7 +19,7 @@ from lake.errors import FeatureNotSupported
 from lake.roles import Role
 from lake.sql import ast, parser
 from lake.sql.bind import BoundQuery
-from lake.storage.catalog.model import Table
+from lake.storage.catalog.model import TEMPORARY_IDS, Table
 
 
 @statement(ast.Insert, tag="INSERT 0", role=Role.WRITE, audit="write")
@@ -77,7 +77,7 @@ def _returning(stmt: ast.Insert, table: Table, run: Run, once: Once | None, batc
 
 
 def _stays_in_log(table: Table, run: Run) -> bool:
-    return bool(table.design.key) and run.in_transaction
+    return table.id >= TEMPORARY_IDS or (bool(table.design.key) and run.in_transaction)
 
 
 def _is_select(stmt: ast.Insert) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
@@ -72,14 +73,15 @@ def create_table(stmt: ast.CreateTable, run: Run) -> Result:
         return [*making, CreateTable(table)]
 
     result = Result.done("CREATE TABLE", {"table": stmt.name.last, "publish": None})
-    if not database.define(make):
+    if not run.define(make, stmt.name if stmt.temporary else None):
         result.notices = (f'relation "{stmt.name}" already exists, skipping',)
     return result
 
 
 def _create_table_as(stmt: ast.CreateTable, query: ast.Query, run: Run) -> Result:
     schema, name = qualified(stmt.name.parts, run.database.name)
-    if make_room(run.catalog.state, schema, name, stmt.if_taken, "table") is None:
+    temporary = stmt.name if stmt.temporary else None
+    if make_room(run.state_for(temporary), schema, name, stmt.if_taken, "table") is None:
         result = Result.done("CREATE TABLE AS", {"table": name, "publish": None})
         result.notices = (f'relation "{stmt.name}" already exists, skipping',)
         return result
@@ -122,6 +124,10 @@ def create_as(
     batches = prepared(answer.source, [column.name for column in columns], answer.types, run.database.rules(table, run))
     if stmt is not None and not stmt.with_data:
         batches = iter(())
+    if stmt is not None and stmt.temporary:
+        commit = partial(run.make_temporary, name=name)
+        batches = run.database.temporary_space.guard(batches)
+        return write_rows(run.database, table, batches, None, define, commit, as_log=True).rows
     written = write_rows(run.database, table, batches, once, define)
     return None if written.acknowledged.duplicate else written.rows
 
@@ -191,7 +197,11 @@ def _columns_of(stmt: ast.CreateTable) -> tuple[Column, ...]:
 
 def _refuse_later(stmt: ast.CreateTable) -> None:
     if stmt.temporary:
-        raise FeatureNotSupported("temporary tables are not supported yet")
+        rules = [*stmt.constraints, *(rule for column in stmt.columns for rule in column.rules)]
+        kinds = {rule.kind for rule in rules if not rule.not_enforced} & {"unique", "primary key"}
+        refused = [*sorted(kinds), *(clause.kind for clause in stmt.clauses), *(option.name for option in stmt.options)]
+        if refused:
+            raise FeatureNotSupported(f"{refused[0].upper()} of a temporary table is not supported")
 
 
 def make_room(state: State, schema: str, name: str, if_taken: ast.IfTaken, kind: str) -> list[Change] | None:
@@ -234,7 +244,7 @@ def create_view(stmt: ast.CreateView, run: Run) -> Result:
             raise UndefinedSchema(f'schema "{schema}" does not exist')
         return [*making, CreateView(View(state.next_id, schema, name, stmt.columns, stmt.query_text))]
 
-    database.define(make)
+    run.define(make, stmt.name if stmt.temporary else None)
     return Result.done("CREATE VIEW", {"view": name})
 
 
@@ -268,7 +278,7 @@ def drop(stmt: ast.Drop, run: Run) -> Result:
             changes += _drop_one(stmt, name, state, run.database.name, notices)
         return changes
 
-    run.database.define(make)
+    run.define(make)
     result = Result.done(f"DROP {stmt.kind.upper()}", {"dropped": [name.last for name in stmt.names]})
     result.notices = tuple(notices)
     return result

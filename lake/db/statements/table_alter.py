@@ -70,11 +70,11 @@ def alter_table(stmt: ast.AlterTable, run: Run) -> Result:
         if after != before:
             check_definition(after, run.binder(), run.context())
         try:
-            database.define(_definition(before, after))
+            run.define(_definition(before, after))
         except SerializationFailure:
             if attempt == TRIES - 1:
                 raise
-            run.catalog = database.catalog(run.settings)
+            run.renew()
             continue
         break
     result.notices = tuple(notices)
@@ -97,7 +97,7 @@ def comment(stmt: ast.Comment, run: Run) -> Result:
         column = _column(table, parts[-1])
         return [_change(_with_column(table, msgspec.structs.replace(column, comment=stmt.text)))]
 
-    database.define(make)
+    run.define(make)
     return Result.done("COMMENT", {"commented": stmt.name.last})
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lake.db.system import SYSTEM_TABLES
-from lake.storage.catalog.model import PUBLIC, Constraint, Table, View
+from lake.storage.catalog.model import PUBLIC, TEMPORARY_IDS, Constraint, Table, View
 from lake.storage.catalog.state import State
 from lake.types import TYPES
 
@@ -21,6 +21,7 @@ FIRST_RELATION: Final = 16_384
 FIRST_OWN: Final = 11_000
 CONSTRAINTS: Final = 1_000_000_000  # a table's rules from here, 256 a table
 INDEXES: Final = 1_500_000_000
+TEMPORARY: Final = 1_000_000  # numbers of temporary relations
 OWNER: Final = 10  # the role that owns everything
 DATABASE: Final = 5
 SCHEMAS: Final = {"pg_catalog": 11, PUBLIC: 2200, "information_schema": 12_000, "lake": 12_001}
@@ -97,7 +98,12 @@ def schema_oid(name: str) -> int:
 
 def relation_oid(item: Table | View) -> int:
     """The oid of a table or view."""
-    return FIRST_RELATION + item.id
+    return FIRST_RELATION + _number(item)
+
+
+def _number(item: Table | View) -> int:
+    """A small number for a relation: its id, and from TEMPORARY on for those of one session alone."""
+    return item.id if item.id < TEMPORARY_IDS else TEMPORARY + item.id - TEMPORARY_IDS
 
 
 def own_relations() -> Iterator[tuple[int, str, str]]:
@@ -109,12 +115,12 @@ def own_relations() -> Iterator[tuple[int, str, str]]:
 
 def constraint_oid(table: Table, place: int) -> int:
     """The oid of a table's rule, counted from 0."""
-    return CONSTRAINTS + table.id * 256 + place
+    return CONSTRAINTS + _number(table) * 256 + place
 
 
 def index_oid(table: Table, place: int) -> int:
     """The oid of the index that a key is taken to have."""
-    return INDEXES + table.id * 256 + place
+    return INDEXES + _number(table) * 256 + place
 
 
 def keys_of(table: Table) -> Iterator[tuple[int, Constraint]]:

@@ -125,7 +125,7 @@ def change(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Changed,
         return _attempt(run, stmt, once)
     with run.database.changing(table.id):
         for attempt in range(TRIES):
-            run.catalog = run.database.catalog(run.settings)
+            run.renew()
             try:
                 return _attempt(run, stmt, once)
             except SerializationFailure:

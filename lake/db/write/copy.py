@@ -17,7 +17,7 @@ from lake.exec.cast import cast
 from lake.exec.kernels import views
 from lake.roles import Role
 from lake.sql.bind import Binder
-from lake.storage.catalog.model import Table
+from lake.storage.catalog.model import TEMPORARY_IDS, Table
 from lake.types import TEXT
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ def copy_rows(session: Session, table: Table, blocks: Iterable[pa.Table]) -> int
     22P02  a value that does not cast; the message names it, its column and its row
     """
     settings = session.statement_settings()
-    binder = Binder(session.database.catalog(settings), settings, {})
+    binder = Binder(session.catalog(settings), settings, {})
     rules = session.database.rules_of(table, binder, settings)
     batches = _prepared(blocks, table, rules, session)
-    as_log = bool(table.design.key) and session.transaction is not None
+    as_log = table.id >= TEMPORARY_IDS or (bool(table.design.key) and session.transaction is not None)
     return write_rows(session.database, table, batches, None, commit=session.write, as_log=as_log).rows
 
 

@@ -21,7 +21,7 @@ from lake.db.write.once import Once
 from lake.db.write.unique import UniqueCheck
 from lake.errors import SerializationFailure, UniqueViolation
 from lake.storage.catalog.changes import AddFiles, Change
-from lake.storage.catalog.model import Table
+from lake.storage.catalog.model import TEMPORARY_IDS, Table
 from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Acknowledged, Append, Flush
 from lake.storage.tables.snapshot import TableSnapshot
@@ -65,6 +65,8 @@ def write_rows(
     40001   the table was changed meanwhile      23505  a key that a UNIQUE constraint does not take
     """
     check = database.unique_check(table)
+    if table.id >= TEMPORARY_IDS:
+        batches = database.temporary_space.guard(batches)
     source = iter(batches if check is None else check.watch(batches))
     few, ended = _first(source)
     if not ended and as_log:

@@ -56,7 +56,7 @@ def restore_table(run: Run, stmt: ast.Restore) -> Changed:
     table = find_table(run.catalog.state, stmt.table, run.database.name)
     with run.database.changing(table.id):
         for attempt in range(TRIES):
-            run.catalog = run.database.catalog(run.settings)
+            run.renew()
             try:
                 return _attempt(run, stmt)
             except SerializationFailure:

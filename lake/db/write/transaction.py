@@ -34,6 +34,7 @@ from lake.storage.tables.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from lake.db.database import Database
+    from lake.db.temporary import Temporary
 
 TRIES: Final = 10  # of a commit while upkeep moves rows
 SAVEPOINTS_MAX: Final = 10_000  # of one transaction
@@ -48,6 +49,7 @@ class _Savepoint:
     written: frozenset[int]
     truncated: frozenset[int]
     added: tuple[AddFiles, ...]
+    temporary: State
     progress: dict[str, int]
 
 
@@ -60,8 +62,10 @@ class Transaction:
     ended   it was rolled back since it was idle too long: nothing but ROLLBACK is left
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, temporary: Temporary) -> None:
         self._database = database
+        self._temporary = temporary
+        self._temporary_before = temporary.state
         self.base: Snapshot = database.lake.snapshot()
         self.state: State = self.base.state
         self.failed = False
@@ -130,7 +134,7 @@ class Transaction:
             raise ProgramLimitExceeded(f"a transaction has at most {SAVEPOINTS_MAX} savepoints")
         kept = _Savepoint(
             name, self.state, frozenset(self._written), frozenset(self._truncated), tuple(self._added),
-            dict(self._progress),
+            self._temporary.state, dict(self._progress),
         )  # fmt: skip
         self._savepoints.append(kept)
 
@@ -151,6 +155,7 @@ class Transaction:
         kept = self._savepoints[place]
         self.state, self._added, self._progress = kept.state, list(kept.added), dict(kept.progress)
         self._written, self._truncated = set(kept.written), set(kept.truncated)
+        self._temporary.reset(kept.temporary)
         self.failed = False
 
     def _place_of(self, name: str) -> int:
@@ -170,13 +175,15 @@ class Transaction:
             if self._written or self._progress:
                 self._commit()
         except BaseException:
+            self._temporary.reset(self._temporary_before)
             self._remove(self._all)
             raise
         kept = {id(added) for added in self._added}
         self._remove([added for added in self._all if id(added) not in kept])
 
     def rollback(self) -> None:
-        """Forgets everything."""
+        """Forgets everything, what was done to temporary tables too."""
+        self._temporary.reset(self._temporary_before)
         self._remove(self._all)
         self._all, self._savepoints, self.state = [], [], self.base.state
 

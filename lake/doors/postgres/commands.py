@@ -22,6 +22,7 @@ from lake.errors import (
     SyntaxFailure,
 )
 from lake.exec.context import Cancellation
+from lake.storage.catalog.state import State
 from lake.types import TEXT
 
 _NAME: Final = r'(?P<name>"(?:[^"]|"")+"|\w+)'
@@ -249,6 +250,8 @@ def _discard(call: _Call) -> Reply:
         for name in [name for name in call.client.statements if name]:
             del call.client.statements[name]
         change_setting(call.client.session.settings, "all", None)
+    if what in ("ALL", "TEMP", "TEMPORARY"):
+        call.client.session.temporary.reset(State())
     return Reply(f"DISCARD {what}")
 
 

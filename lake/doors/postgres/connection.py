@@ -105,7 +105,7 @@ class Connection:
         for item in running:
             self.node.background(item.close)
         if hasattr(self, "client"):
-            self.node.background(self.client.session.rollback)
+            self.node.background(self.client.session.close)
 
     def stop_statement(self) -> None:
         """Stops what runs: a cancel request came with the right key."""

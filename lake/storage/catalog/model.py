@@ -22,6 +22,7 @@ from lake.errors import UndefinedObject
 from lake.types import BIGINT, BOOLEAN, TIMESTAMPTZ, List, Map, Struct, Type, parse_type_name
 
 PUBLIC: Final = "public"  # the schema of names without one
+TEMPORARY_IDS: Final = 1 << 48  # ids of sessions' own tables and views begin here; a lake never comes so far
 FILES_MAX: Final = 128  # data files a table entry lists before older ones are sealed
 
 # The columns every table has without being asked, left out of ``*``.

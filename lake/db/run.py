@@ -1,0 +1,177 @@
+"""One statement being run: what it may see, how it is planned and answered, where its writes go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from lake import exec as engine
+from lake.db.names import qualified
+from lake.db.passing import selected
+from lake.db.repeats import Planned, is_repeatable, tables_of, with_tables
+from lake.db.result import Result
+from lake.exec.context import Cancellation, Context
+from lake.exec.evaluate import fold
+from lake.sql import ast, bound
+from lake.sql.bind import Binder, BoundQuery
+from lake.sql.bind.aggregate import NULL_ORDER_SETTING
+from lake.sql.catalog import Settings
+from lake.sql.optimizer import optimize
+from lake.sql.plan import Plan
+from lake.storage.catalog.changes import Change
+from lake.storage.catalog.model import Table, View
+from lake.storage.catalog.state import State
+from lake.storage.commits.sequencer import Acknowledged, Flush
+
+if TYPE_CHECKING:
+    from lake.db.catalog import StatementCatalog
+    from lake.db.database import Database
+    from lake.db.session import Session
+
+REPEATED_CHARS_MAX: Final = 16_384  # of a statement's text that is worth remembering
+
+
+@dataclass(slots=True)
+class Run:
+    """One statement being run: what it may see, at one commit.
+
+    text   the statement's own text, for views and messages
+    job    the id under which a write is applied once, or None
+    """
+
+    session: Session
+    catalog: StatementCatalog
+    settings: Settings
+    parameters: Mapping[str, bound.Literal]
+    text: str
+    job: str | None
+    cancellation: Cancellation
+    stale_ms: int | None = None
+    script: str = ""
+
+    @property
+    def database(self) -> Database:
+        """The database the session belongs to."""
+        return self.session.database
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether what the statement writes waits for COMMIT."""
+        return self.session.transaction is not None
+
+    @property
+    def own_state(self) -> State | None:
+        """What the statement sees of its open transaction; None outside one, where the newest state counts."""
+        return self.catalog.state if self.in_transaction else None
+
+    def commit(self, flush: Flush) -> Acknowledged:
+        """Commits what the statement writes, or keeps it for the transaction's COMMIT."""
+        return self.session.write(flush)
+
+    def require(self, privilege: str, relation: Table | View) -> None:
+        """Returns when the caller may do this to a table or view.
+
+        42501  it may not. Spec: SQL, Errors
+        """
+        if self.settings.rights is not None:
+            self.settings.rights.require(privilege, relation)
+
+    def define(self, make: Callable[[State], Sequence[Change]], temporary: ast.Name | None = None) -> bool:
+        """Commits the changes that ``make`` answers; whether there are any.
+
+        temporary  the name of what is made for this session alone
+        """
+        own = self.session.temporary
+        if temporary is not None:
+            return bool(own.define(make, self.state_for(temporary), making=True))
+        done = own.define(make, self.catalog.state) if own else None
+        return self.database.define(make) if done is None else done
+
+    def make_temporary(self, flush: Flush, name: ast.Name) -> Acknowledged:
+        """Takes a flush that makes a temporary table with its rows."""
+        done = self.session.temporary.write(flush, self.state_for(name), making=True)
+        assert done is not None, "what is made is the session's"
+        return done
+
+    def state_for(self, temporary: ast.Name | None) -> State:
+        """The state by which a CREATE finds its name free or taken."""
+        if temporary is None:
+            return self.catalog.state
+        named = qualified(temporary.parts, self.database.name)
+        return self.session.temporary.for_making(self.catalog.state, *named)
+
+    def renew(self) -> None:
+        """Sees the newest state, to do the statement once more."""
+        self.catalog = self.session.catalog(self.settings)
+
+    def binder(self) -> Binder:
+        """A binder of this statement."""
+        return Binder(self.catalog, self.settings, self.parameters)
+
+    def plan(self, query: ast.Query) -> tuple[BoundQuery, Plan]:
+        """The query bound, and its optimised plan."""
+        found = self.binder().query(query)
+        return found, self.optimize(found.plan)
+
+    def select(self, query: ast.Query) -> Result:
+        """A query's rows: remembered ones where they hold, else made by a remembered plan, else from the start."""
+        repeats, catalog = self.database.repeats, self.catalog
+        key = self._key()
+        if key is None or self.in_transaction:
+            return self.answer(*self.plan(query))
+        planned = repeats.plan(key)
+        if planned is None:
+            found = self.binder().query(query)
+            planned = Planned(found, self.optimize(found.plan))
+            if not is_repeatable(found.plan, catalog):
+                return self.answer(found, planned.plan)
+            repeats.keep_plan(key, planned)
+        else:
+            planned = Planned(planned.found, with_tables(planned.plan, catalog))
+        if self.settings.session.get("lake.result_cache") == "off":
+            return self.answer(planned.found, planned.plan)
+        oldest = None if self.stale_ms is None else self.settings.now - self.stale_ms * 1_000
+        known = repeats.answer(key, catalog.state, oldest)
+        types = tuple(column.type for column in planned.found.columns)
+        if known is not None:
+            return Result(planned.found.names, types, "SELECT", version=known.version, source=known.batches)
+        result = self.answer(planned.found, planned.plan)
+        result.source = repeats.recording(
+            key, result.source, tables_of(planned.plan), self.settings.now, catalog.version
+        )
+        return result
+
+    def _key(self) -> Hashable | None:
+        """What a query's plan and answer depend on beside its tables; None for a text that changes too often to keep."""
+        if len(self.text) > REPEATED_CHARS_MAX or self.session.temporary:
+            return None
+        settings = self.settings
+        return (
+            self.text, self.session.principal.key, None if settings.rights is None else settings.rights.stamp,
+            tuple(sorted((name, value.type, repr(value.value)) for name, value in self.parameters.items())),
+            settings.time_zone, settings.dialect, settings.user, settings.schema, settings.local_files,
+            settings.session.get(NULL_ORDER_SETTING),
+            self.catalog.state.definitions,
+        )  # fmt: skip
+
+    def optimize(self, plan: Plan) -> Plan:
+        """The plan by which the query is run."""
+        context = self.context()
+        return optimize(plan, self.settings, lambda expr: fold(expr, context))
+
+    def context(self) -> Context:
+        """What the engine is given."""
+        return self.database.context(self.settings, self.cancellation)
+
+    def answer(self, found: BoundQuery, plan: Plan, tag: str = "SELECT") -> Result:
+        """The running query's rows under the names the user sees."""
+        answer = engine.run(plan, self.context())
+        positions = [answer.columns.index(column) for column in found.columns]
+        types = tuple(column.type for column in found.columns)
+        batches: Iterable[pa.RecordBatch] = answer.batches()
+        if positions != list(range(len(answer.columns))):
+            batches = selected(batches, positions)
+        return Result(found.names, types, tag, version=self.catalog.version, source=batches)
