@@ -135,7 +135,7 @@ def _ranks(values: pa.Array, order: Ints | None) -> Ints:
     """The place of each value among the distinct ones, spread over the rows there are; NULL comes last."""
     if order is not None:
         values = values.take(pa.array(order))
-    found = pc.rank(values, sort_keys="ascending", null_placement="at_end", tiebreaker="min")
+    found = pc.rank(values, sort_keys="ascending", tiebreaker="min")
     ranks: Ints = found.to_numpy(zero_copy_only=False).astype(np.int64) - 1
     return ranks
 

@@ -3,8 +3,8 @@
     key ── runs of the tail, newest first ── hit
         └─ generations, newest first ── the row group whose range holds the key ── binary search ── hit
 
-The first hit is the row, unless SEQUENCE BY or a merge asks for all of them. Nothing is put together for the whole table,
-so the first look-up after a write costs as little as the next. Spec: HTTP, GET /lookup.
+The first hit is the row, unless SEQUENCE BY asks for all of them. Nothing is put together for the whole table, so the first
+look-up after a write costs as little as the next; but of a merge table, whose rows are. Spec: HTTP, GET /lookup.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from lake.rows import Predicate
 from lake.storage.catalog.model import DataFile, Table
-from lake.storage.tables.combine import combine
-from lake.storage.tables.keyed import KeyedTables, TailIndex, whole_columns
+from lake.storage.tables.keyed import KeyedTables, KeyedView, TailIndex
 from lake.storage.tables.keys import Keys, encode
 from lake.storage.tables.prune import keeps_file
 from lake.storage.tables.read import Expiry, Reader, Visible, Wanted, chunk_column, group_arrays, read_chunk
@@ -76,10 +75,12 @@ def look_up(
         return []  # no row of the table can have a value that its column cannot hold
     rule = Rule.of(table)
     probe = encode(arrays, [column.type for column in key])
+    if rule.combines:
+        combined = _combined(keyed.view(reader, table, tail), rule, probe)
+        if combined is not None:
+            return read_chunk(combined, wanted)
     index = keyed.index(reader, table, tail)
     found = _hits(keyed, reader, table, rule, index, probe, values)
-    if rule.combines:
-        return _combined(reader, table, tail, list(found), wanted)
     hit = _winner(rule, found)
     if hit is None or _is_marker(keyed, reader, index, hit):
         return []
@@ -162,11 +163,10 @@ def _fetched(
     return read_chunk(pa.RecordBatch.from_arrays(arrays, names=names), wanted, Visible(expiry=expiry))
 
 
-def _combined(
-    reader: Reader, table: Table, tail: Tail | None, hits: Sequence[_Hit], wanted: Sequence[Wanted]
-) -> list[pa.RecordBatch]:
-    """The row of a merge table: its pieces put together."""
-    whole = whole_columns(table)
-    batches = [batch for hit in hits for batch in _fetched(reader, tail, hit, whole, None)]
-    combined = combine(table, batches)
-    return [] if combined is None else read_chunk(combined, wanted)
+def _combined(view: KeyedView, rule: Rule, probe: Keys) -> pa.RecordBatch | None:
+    """The row of a merge table's key, where it was put together from several; they are in the order of keys."""
+    if view.combined is None:
+        return None
+    columns = [view.combined.column(column.stored) for column in rule.key]
+    found, _ = encode(columns, [column.type for column in rule.key]).match(probe)
+    return view.combined.slice(int(found[0]), 1) if len(found) else None
