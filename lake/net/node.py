@@ -21,6 +21,7 @@ from lake.config import Config
 from lake.db.database import Database
 from lake.db.feed import Feed
 from lake.db.live import LiveQuery
+from lake.db.lookup import look_up
 from lake.db.result import Result
 from lake.db.rights.credentials import Credentials, SignIn
 from lake.db.session import Session
@@ -272,6 +273,11 @@ class Node:
         """Makes a table, or adds columns at the end of one that exists."""
         principal.require(Role.ADMIN)
         return await self.call(lambda: self.database.define_table(_name(table), columns))
+
+    async def lookup(self, principal: Principal, table: str, key: str) -> Result:
+        """The row of a key of a keyed table, or no row; see ``lake.db.lookup``."""
+        principal.require(Role.READ)
+        return await self.call(lambda: look_up(self.database, _name(table), key))
 
     async def watch(
         self, principal: Principal, table: str, after: int | None, *, old: bool, encode: Encode

@@ -19,6 +19,7 @@ from aiohttp import web
 
 from lake.db.feed import Batch
 from lake.db.result import Result
+from lake.doors.http.encode import CONTENT_TYPES, STREAMS
 from lake.doors.http.lines import json_lines
 from lake.doors.http.routes import caller_of, node_of, route
 from lake.errors import InvalidParameter, LakeError, ProgramLimitExceeded, ProtocolViolation
@@ -29,6 +30,18 @@ from lake.roles import Role
 NDJSON: Final = "application/x-ndjson"
 QUERIES_MAX: Final = 1_000  # of one connection
 LIVE_BYTES_MAX: Final = 64 << 20  # of one answer, which a topic keeps
+
+
+@route("GET", "/lookup/{table}/{key}", role=Role.READ)
+async def lookup(request: web.Request) -> web.StreamResponse:
+    """The current row of a key of a keyed table: an array with the row, or an empty array.
+
+    Path    of a key of several columns, its values in their order between commas
+    42P16   the table has no key      22023, 22P02  a key that is none of its
+    """
+    given = request.match_info
+    found = await node_of(request).lookup(caller_of(request), given["table"], given["key"])
+    return web.Response(body=b"".join(STREAMS["json"](found)), content_type=CONTENT_TYPES["json"])
 
 
 @route("GET", "/watch/{table}", role=Role.READ)

@@ -9,8 +9,10 @@ look-up after a write costs as little as the next; but of a merge table, whose r
 
 from __future__ import annotations
 
+import decimal as number
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +25,10 @@ from lake.storage.tables.prune import keeps_file
 from lake.storage.tables.read import Expiry, Reader, Visible, Wanted, chunk_column, group_arrays, read_chunk
 from lake.storage.tables.runs import Rule, Run
 from lake.storage.tail.tail import Tail
-from lake.types import Date, Decimal
+from lake.types import Date, Decimal, Type
 
-DAY_MICROS = 86_400_000_000
+DAY_MICROS: Final = 86_400_000_000
+_EXACT: Final = number.Context(prec=40)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,8 +53,6 @@ def key_values(table: Table, predicates: Sequence[Predicate]) -> tuple[object, .
     key = table.key
     if any(column.name not in given for column in key):
         return None
-    if any(isinstance(column.type, Decimal) and not column.type.is_short for column in key):
-        return None
     return tuple(given[column.name] for column in key)
 
 
@@ -70,7 +71,7 @@ def look_up(
     """
     key = table.key
     try:
-        arrays = [pa.array([value], column.type.physical) for value, column in zip(values, key, strict=True)]
+        arrays = [_array(value, column.type) for value, column in zip(values, key, strict=True)]
     except (pa.ArrowException, OverflowError, TypeError):
         return []  # no row of the table can have a value that its column cannot hold
     rule = Rule.of(table)
@@ -89,6 +90,13 @@ def look_up(
         column = table.column_by_id(table.design.ttl)
         expiry = Expiry(Wanted(column.stored, column.stored, column.type), expiry_cutoff(table, now))
     return [batch for batch in _fetched(reader, tail, hit, wanted, expiry) if batch.num_rows]
+
+
+def _array(value: object, type: Type) -> pa.Array:
+    if isinstance(type, Decimal) and not type.is_short:
+        assert isinstance(value, int), "decimals are whole numbers in physical form"
+        return pa.array([number.Decimal(value).scaleb(-type.scale, _EXACT)], type.physical)
+    return pa.array([value], type.physical)
 
 
 def _hits(

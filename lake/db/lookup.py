@@ -1,0 +1,49 @@
+"""The row of a key: what ``GET /lookup`` answers. Spec: HTTP, Reading keys and streams."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lake.db.names import find_table
+from lake.db.result import Result
+from lake.errors import InvalidParameter, InvalidTableDefinition
+from lake.exec.cast import cast
+from lake.exec.constants import physical_values
+from lake.storage.tables.read import Wanted
+from lake.types import TEXT
+
+if TYPE_CHECKING:
+    from lake.db.database import Database
+    from lake.storage.catalog.model import Table
+
+
+def look_up(database: Database, name: tuple[str, ...], key: str) -> Result:
+    """The row that has a key as it is at the newest commit, or no row.
+
+    key    the value of the key's column, or values of its columns in their order between commas
+    42P01  no such table      42P16  a table without a key      22023  not as many values as the key has columns
+    22P02  a value that does not cast to its column's type
+    """
+    snapshot = database.lake.snapshot()
+    table = find_table(snapshot.state, name, database.name)
+    values = _values(table, key)
+    wanted = [Wanted(column.name, column.stored, column.type) for column in table.columns]
+    rows = snapshot.table_by_id(table.id).lookup(values, wanted)
+    names = tuple(column.name for column in table.columns)
+    types = tuple(column.type for column in table.columns)
+    return Result(names, types, "SELECT", count=len(rows), version=snapshot.state.number, source=rows)
+
+
+def _values(table: Table, key: str) -> list[object]:
+    if not table.key:
+        raise InvalidTableDefinition(f'table "{table.name}" has no key to look up')
+    texts = key.split(",") if len(table.key) > 1 else [key]
+    if len(texts) != len(table.key):
+        names = ", ".join(column.name for column in table.key)
+        raise InvalidParameter(f'the key of table "{table.name}" is ({names}), and {len(texts)} values are given')
+    return [
+        physical_values(cast(pa.array([text]), TEXT, column.type), column.type)[0]
+        for text, column in zip(texts, table.key, strict=True)
+    ]
