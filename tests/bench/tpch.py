@@ -67,13 +67,13 @@ def data_of(scale: float, folder: Path | None) -> Path:
     return found
 
 
-def load_lake(data: Path, folder: Path) -> dict[str, float]:
+def load_lake(data: Path, folder: Path, memory_gb: float | None) -> dict[str, float]:
     """Makes a lake of the files, one INSERT a table; answers seconds by table."""
     import lake
     from lake.types import from_arrow
 
     took = {}
-    database = lake.open(folder)
+    database = lake.open(folder, **({"memory_gb": memory_gb} if memory_gb else {}))
     try:
         for name in TABLES:
             path = data / f"{name}.parquet"
@@ -101,12 +101,14 @@ def lake_contestant(name: str, folder: Path, **settings: Any) -> Contestant:
     return Contestant(name, lambda text: database.sql(text).arrow(), database.close)
 
 
-def duckdb_contestant(name: str, data: Path, threads: int, *, own: bool) -> Contestant:
-    """DuckDB over tables of its own, in memory, or over the files."""
+def duckdb_contestant(name: str, data: Path, options: argparse.Namespace, home: Path, *, own: bool) -> Contestant:
+    """DuckDB over tables of its own, in memory or, where memory is limited, in a file, or over the files."""
     import duckdb
 
-    connection = duckdb.connect(":memory:")
-    connection.execute(f"SET threads = {threads}")
+    connection = duckdb.connect(str(home / "own.duckdb") if own and options.memory_gb else ":memory:")
+    connection.execute(f"SET threads = {options.threads}")
+    if options.memory_gb:
+        connection.execute(f"SET memory_limit = '{options.memory_gb}GiB'; SET temp_directory = '{home / 'spill'}'")
     began = time.perf_counter()
     for each in TABLES:
         kind = "TABLE" if own else "VIEW"
@@ -147,16 +149,17 @@ def contestants(options: argparse.Namespace, data: Path, scratch: Path) -> list[
 
     found: list[Contestant] = []
     if wanted("lake"):
-        began = load_lake(data, scratch / "hot")
+        began = load_lake(data, scratch / "hot", options.memory_gb)
         print("lake load, s: " + ", ".join(f"{name} {took:.2f}" for name, took in began.items()), flush=True)
         # The second lake shares the files: data files never change.
         shutil.copytree(scratch / "hot", scratch / "files", copy_function=os.link)
-        found.append(lake_contestant("lake files", scratch / "files", cores=options.threads, hot_gb=0))
-        found.append(lake_contestant("lake hot", scratch / "hot", cores=options.threads))
+        limits = {"cores": options.threads} | ({"memory_gb": options.memory_gb} if options.memory_gb else {})
+        found.append(lake_contestant("lake files", scratch / "files", **limits, hot_gb=0))
+        found.append(lake_contestant("lake hot", scratch / "hot", **limits))
         found[-1].load_secs = sum(began.values())
-    found.append(duckdb_contestant(RIVAL, data, options.threads, own=True))
+    found.append(duckdb_contestant(RIVAL, data, options, scratch, own=True))
     if wanted("duckdb parquet"):
-        found.append(duckdb_contestant("duckdb parquet", data, options.threads, own=False))
+        found.append(duckdb_contestant("duckdb parquet", data, options, scratch, own=False))
     if wanted("datafusion parquet"):
         found.append(datafusion_contestant(data, options.threads))
     if wanted("polars parquet"):
@@ -252,6 +255,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="scale factor (1)")
     parser.add_argument("--runs", type=int, default=3, help="timed runs of each query (3)")
     parser.add_argument("--threads", type=int, default=2, help="threads of each engine (2)")
+    parser.add_argument("--memory-gb", type=float, help="memory of the lake and of DuckDB, which then keeps its tables in a file")
     parser.add_argument("--data", type=Path, help=f"folder of Parquet files ({CACHE}/sf<scale>)")
     parser.add_argument("--engines", help="names with commas, such as lake,datafusion; DuckDB's tables always run")
     parser.add_argument("--queries", help="numbers with commas (all)")
@@ -280,7 +284,7 @@ def main(arguments: Sequence[str]) -> int:
             print(f"Q{number} on {engine.name}: {reason}")
     print("\n".join(wrong) or f"answers: all {sum(len(engine.times) for engine in engines)} alike")
     if not options.no_save:
-        save(figures(engines, queries, f"tpch sf{options.scale:g}"))
+        save(figures(engines, queries, f"tpch sf{options.scale:g}" + (f", {options.memory_gb:g} GB" if options.memory_gb else "")))
     failed = [engine.name for engine in engines if engine.name.startswith("lake") and engine.failures]
     return 1 if failed or any("on lake" in line for line in wrong) else 0
 
