@@ -2,7 +2,7 @@
 
     >>> config = load({"LAKE_MEMORY_GB": "4", "LAKE_PAGES_MB": "plenty"}, {"tier-secs": "2"})
     >>> config.memory_gb, config.hot_gb, config.pages_mb, config.tier_secs
-    (4.0, 1.0, 256, 2.0)
+    (4.0, 2.0, 256, 2.0)
 
 A flag wins over its variable. A variable that is empty, is not a number where one is asked, or is none of the listed
 words takes the default; a flag of that kind is refused (22023), because somebody has just typed it. Settings are fields
@@ -219,8 +219,8 @@ class Config:
         "disk for cached objects; 20 or a quarter of what is free; 0 is none", "GiB", used=False)
     cache_mb: int = setting(1024, "LAKE_CACHE_MB", None, "memory for cached objects", "MiB", used=False)
     hot_gb: float = setting(
-        lambda machine, above: above["memory_gb"] / 4, "LAKE_HOT_GB", None,
-        "memory for decoded columns; a quarter of --memory-gb", "GiB")
+        lambda machine, above: above["memory_gb"] / 2, "LAKE_HOT_GB", None,
+        "memory for decoded columns, given back where queries need it; half of --memory-gb", "GiB")
     files_cache_mb: int = setting(512, "LAKE_FILES_CACHE_MB", None, "cache of files outside the lake", "MiB",
                                   used=False)
     function_cache_mb: int = setting(256, "LAKE_FUNCTION_CACHE_MB", None, "cache of functions' answers", "MiB",

@@ -36,10 +36,13 @@ class Part:
     read   answers batches of the asked columns in the asked order, in physical types (text may be dictionary-coded);
            called once or more, from any thread
     rows   how many rows it holds, or None where only reading tells
+    narrow   the same as ``read``, but whole numbers may be narrower than their type (``lake.narrow``); None where there is
+             no such way
     """
 
     rows: int | None
     read: Callable[[], Iterable[pa.RecordBatch]]
+    narrow: Callable[[], Iterable[pa.RecordBatch]] | None = None
 
 
 class RowSource(Protocol):

@@ -101,7 +101,7 @@ def test_defaults_follow_the_machine() -> None:
     here = Machine.here({"HOME": "/nobody"})
     settings = load({"HOME": "/nobody"}, {})
     assert settings.memory_gb == pytest.approx(here.memory_bytes / 3 / 2**30)
-    assert settings.hot_gb == pytest.approx(settings.memory_gb / 4)
+    assert settings.hot_gb == pytest.approx(settings.memory_gb / 2)
     assert settings.procedures == 4 * here.cores
     assert 0 <= settings.cache_gb <= 20
     assert settings.config_dir.startswith("/nobody")

@@ -30,6 +30,7 @@ from lake.db.write.once import Once
 from lake.db.write.unique import KeptPieces, UniqueCheck, refuse_unique
 from lake.errors import DatatypeMismatch, NotLeading, QueryCanceled, SerializationFailure, UndefinedTable
 from lake.exec.context import Cancellation, Context
+from lake.exec.memory import MemoryPool
 from lake.metrics import COMMIT_SECONDS, COMMITS
 from lake.roles import OWNER, Principal, Role
 from lake.sql.bind import Binder
@@ -61,6 +62,8 @@ class Database:
         self.name = Path(config.lake or "lake").resolve().name or "lake"
         self._hold: Hold | None = None
         self.temporary_space = TemporarySpace(config.temp_mb << 20)
+        memory = int(config.memory_gb * (1 << 30))
+        self._memory = MemoryPool(memory, lambda held: lake.reader.hot.allow(memory - held))
         self.repeats = Repeats()
         self._pieces = KeptPieces()
         self._callers = Callers()
@@ -172,7 +175,7 @@ class Database:
         return Context(
             settings,
             workers=self.config.cores,
-            memory=int(self.config.memory_gb * (1 << 30)),
+            memory=self._memory,
             scratch=self.config.cache_dir,
             cancellation=cancellation,
         )

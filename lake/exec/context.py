@@ -9,7 +9,7 @@ import threading
 from dataclasses import dataclass, field
 
 from lake.errors import QueryCanceled
-from lake.exec.memory import Budget
+from lake.exec.memory import Budget, MemoryPool
 from lake.sql.catalog import Settings
 
 
@@ -42,17 +42,20 @@ class Context:
     """A query's surroundings.
 
     workers      threads a pipeline uses
-    memory       bytes its breakers may hold before they spill, all together
+    memory       bytes its breakers may hold before they spill, all together: a number of its own or a pool shared with others
     scratch      folder for what spills; the system's temporary folder where None
-    budget       who holds how much of ``memory``
+    budget       what they hold
     """
 
     settings: Settings
     workers: int = 2
-    memory: int = 4 << 30
+    memory: int | MemoryPool = 4 << 30
     scratch: str | None = None
     cancellation: Cancellation = field(default_factory=Cancellation)
     budget: Budget = field(init=False)
+    _pool: MemoryPool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.budget = Budget(self.memory)
+        pool = self.memory if isinstance(self.memory, MemoryPool) else MemoryPool(self.memory)
+        self._pool = pool
+        self.budget = pool.open()

@@ -5,13 +5,15 @@
     if account.must_spill:
         ...
 
-The budget is one number for the query. A breaker that grows while the whole is above the budget writes its own state to
-disk: no breaker can make another one shrink. What streams hold (a batch each) is not counted.
+The limit is one number for all queries of a MemoryPool. A breaker that grows while they hold more than that together writes
+its own state to disk: no breaker can make another one shrink. What streams hold (a batch each) is not counted.
 """
 
 from __future__ import annotations
 
 import threading
+import weakref
+from collections.abc import Callable
 from typing import Final
 
 from lake.exec.operators.base import Metrics
@@ -20,23 +22,65 @@ SPILL_BYTES_MIN: Final = 1 << 18
 """A state smaller than this is kept: writing it would free next to nothing."""
 
 
-class Budget:
-    """The bytes that a query's breakers may hold together."""
+TOLD_BYTES: Final = 1 << 20
+"""How far what is held must change before it is told."""
 
-    def __init__(self, limit: int) -> None:
+
+class MemoryPool:
+    """The bytes that the breakers of several queries may hold together.
+
+    told  called with what they hold whenever that has changed by TOLD_BYTES: caches make room, or take it back
+    """
+
+    def __init__(self, limit: int, told: Callable[[int], None] | None = None) -> None:
         self.limit = limit
+        self._told = told
+        self._last = 0
+        self._budgets: weakref.WeakSet[Budget] = weakref.WeakSet()
+        self._lock = threading.Lock()
+
+    @property
+    def held(self) -> int:
+        """What queries hold; a query that has ended and is forgotten holds nothing."""
+        with self._lock:
+            return sum(budget.held for budget in self._budgets)
+
+    def open(self) -> Budget:
+        """The budget of one more query."""
+        made = Budget(self)
+        with self._lock:
+            self._budgets.add(made)
+        return made
+
+    def changed(self) -> None:
+        """Says that a query holds more or less than before."""
+        if self._told is not None and abs((held := self.held) - self._last) >= TOLD_BYTES:
+            self._last = held
+            self._told(held)
+
+
+class Budget:
+    """What one query's breakers hold."""
+
+    def __init__(self, pool: MemoryPool) -> None:
+        self._pool = pool
         self.held = 0
         self._lock = threading.Lock()
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether all queries together hold more than they may."""
+        return self.held > 0 and self._pool.held > self._pool.limit
 
     def open(self, metrics: Metrics | None = None) -> Account:
         """An account for one state of one breaker."""
         return Account(self, metrics)
 
-    def add(self, change: int) -> int:
-        """Adds to what is held; answers the new sum."""
+    def add(self, change: int) -> None:
+        """Adds to what is held."""
         with self._lock:
             self.held += change
-            return self.held
+        self._pool.changed()
 
 
 class Account:
@@ -63,8 +107,8 @@ class Account:
 
     @property
     def must_spill(self) -> bool:
-        """Whether the query is over its budget and this state is large enough to help."""
-        return self._budget.held > self._budget.limit and self.bytes >= SPILL_BYTES_MIN
+        """Whether queries hold too much and this state is large enough to help."""
+        return self.bytes >= SPILL_BYTES_MIN and self._budget.is_exceeded
 
     def close(self) -> None:
         """Says that nothing is held any more."""

@@ -24,7 +24,8 @@ from lake.errors import LakeError
 from lake.exec.evaluate import Program
 from lake.exec.kernels.ranges import HIGHEST, LOWEST, rows_marked, rows_within
 from lake.exec.kernels.views import ALL_VALID, mask_of, values_of
-from lake.exec.steps import column_names, narrowed, nodes, true_rows
+from lake.exec.steps import column_names, nodes, true_rows
+from lake.narrow import widened
 from lake.sql import bound
 from lake.types import Date, Decimal, Integer, Text, Time, Timestamp, Type
 
@@ -113,7 +114,7 @@ class Selector:
     """
 
     def __init__(self, conjuncts: Sequence[bound.Expr], context: Context | None = None) -> None:
-        self._all = [_Conjunct(Program((expr,), context), column_names(expr)) for expr in conjuncts]
+        self._all = [_Conjunct(Program((expr,), context), _types_of(expr)) for expr in conjuncts]
         self._quick, self._rest = _sorted_out(conjuncts, self._all)
 
     def rows(self, batch: pa.RecordBatch) -> Any | None:
@@ -150,8 +151,14 @@ class Selector:
 
 @dataclass(frozen=True, slots=True)
 class _Conjunct:
+    """types  physical types of the columns it uses, which a scan hands out narrower"""
+
     program: Program
-    columns: list[str]
+    types: dict[str, pa.DataType]
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.types)
 
 
 def _passing(quick: tuple[QuickTest, _Conjunct | None]) -> float:
@@ -243,9 +250,7 @@ def _is_entry_test(expr: bound.Expr) -> bool:
 def _true_rows(conjuncts: Sequence[_Conjunct], batch: pa.RecordBatch, chosen: Any) -> Any | None:
     """Those of the rows ``chosen`` (None for all) for which every conjunct is true; None for all."""
     mask: Any = None
-    view = batch
-    if chosen is not None:
-        view = narrowed(batch, _names_of(conjuncts), chosen)
+    view = _view(batch, conjuncts, chosen)
     for index, conjunct in enumerate(conjuncts):
         if mask is not None:
             left = int(np.count_nonzero(mask))
@@ -254,7 +259,7 @@ def _true_rows(conjuncts: Sequence[_Conjunct], batch: pa.RecordBatch, chosen: An
             if left < SHRINK_BELOW * mask.size:
                 positions = np.flatnonzero(mask)
                 chosen = positions if chosen is None else chosen[positions]
-                view, mask = narrowed(batch, _names_of(conjuncts[index:]), chosen), None
+                view, mask = _view(batch, conjuncts[index:], chosen), None
         true = true_rows(conjunct.program.values(view)[0], view.num_rows)
         mask = true if mask is None else mask & true
     if chosen is None:
@@ -262,5 +267,21 @@ def _true_rows(conjuncts: Sequence[_Conjunct], batch: pa.RecordBatch, chosen: An
     return chosen if mask is None else chosen[mask]
 
 
-def _names_of(conjuncts: Sequence[_Conjunct]) -> list[str]:
-    return sorted({name for conjunct in conjuncts for name in conjunct.columns})
+def _view(batch: pa.RecordBatch, conjuncts: Sequence[_Conjunct], rows: Any) -> pa.RecordBatch:
+    """The columns that the conjuncts use, in their own types, at some rows (None for all)."""
+    types = {name: type for conjunct in conjuncts for name, type in conjunct.types.items()}
+    if not types:
+        return batch if rows is None else pa.record_batch([pa.nulls(len(rows))], ["c"])
+    found = batch.select(list(types))
+    if rows is not None:
+        found = found.take(pa.array(rows))
+    return pa.RecordBatch.from_arrays(
+        [widened(column, type) for column, type in zip(found.columns, types.values(), strict=True)], list(types)
+    )
+
+
+def _types_of(expr: bound.Expr) -> dict[str, pa.DataType]:
+    """The batch's columns that ``expr`` uses, with their physical types."""
+    used = set(column_names(expr))
+    found = {f"c{node.id}": node.type.physical for node in nodes(expr) if isinstance(node, bound.Column)}
+    return {name: type for name, type in sorted(found.items()) if name in used}

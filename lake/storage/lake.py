@@ -68,7 +68,7 @@ class Lake:
         self.manifests = Manifests(store)
         self.statistics = StatisticsCache()
         self.keyed = KeyedTables()
-        self.reader = Reader(store, Footers(), HotColumns(options.hot_bytes))
+        self.reader = Reader(store, Footers(), HotColumns(options.hot_bytes, clock.monotonic))
         self._changed = threading.Condition()
         self._state, uncovered = checkpoint.open_state(store, self.log)
         self._snapshots: weakref.WeakSet[Snapshot] = weakref.WeakSet()

@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lake.errors import DataCorrupted, UndefinedColumn
+from lake.narrow import widened
 from lake.rows import Predicate, answer_array
 from lake.storage import Append, Lake
 from lake.storage.catalog.changes import AddFiles, CreateTable
 from lake.storage.catalog.model import SYSTEM_COLUMNS, ColumnRange
-from lake.storage.tables.hot import HotColumns
+from lake.storage.tables.hot import REST_SECS, HotColumns
 from lake.storage.tables.prune import may_match
 from lake.storage.tables.write import GROUP_ROWS
 from lake.types import (
@@ -285,17 +286,29 @@ def test_may_match_agrees_with_every_value(low: int, width: int, nulls: int, op:
 
 
 def test_hot_columns_stay_within_their_budget() -> None:
-    hot = HotColumns(8_000)
-    arrays = [pa.array(range(100), pa.int64()) for _ in range(20)]
+    """What has rested longest goes first; what was just used stays, and a newcomer is not kept."""
+    now, whole = [0.0], pa.int64()
+    hot = HotColumns(2_000, lambda: now[0])
+    arrays = [pa.array(range(100), whole) for _ in range(30)]
     for at, array in enumerate(arrays):
-        hot.put(("f", at, "a"), array)
-    assert 0 < hot.bytes <= 8_000
-    assert hot.get(("f", 19, "a")) is arrays[19] and hot.get(("f", 0, "a")) is None
-    hot.put(("f", 99, "a"), pa.array(range(1_000), pa.int64()))
-    assert hot.get(("f", 99, "a")) is None, "one column does not push out all others"
+        hot.put(("f", at, "a"), array, whole)
+    assert 0 < hot.bytes <= 2_000
+    found = hot.get(("f", 0, "a"), whole)
+    assert found is not None and found.type == pa.int8() and widened(found, whole).equals(arrays[0])
+    assert hot.get(("f", 29, "a"), whole) is None, "what others have just used is not thrown out"
+    now[0] += REST_SECS + 1
+    assert hot.get(("f", 0, "a"), whole) is not None
+    hot.put(("f", 29, "a"), arrays[29], whole)
+    assert hot.get(("f", 29, "a"), whole) is not None and hot.get(("f", 1, "a"), whole) is None
+    assert hot.get(("f", 0, "a"), whole) is not None, "the least recently used goes"
+    hot.put(("f", 99, "a"), pa.array(range(10_000), whole), whole)
+    assert hot.get(("f", 99, "a"), whole) is None, "one column does not push out all others"
+    assert hot.get(("f", 0, "a"), pa.int32()) is None, "a column whose type has changed is read again"
+    hot.allow(500)
+    assert hot.bytes <= 500
     off = HotColumns(0)
-    off.put(("f", 0, "a"), arrays[0])
-    assert off.get(("f", 0, "a")) is None
+    off.put(("f", 0, "a"), arrays[0], whole)
+    assert off.get(("f", 0, "a"), whole) is None
 
 
 def test_a_second_scan_is_served_from_hot_columns() -> None:

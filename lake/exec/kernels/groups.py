@@ -294,6 +294,11 @@ class GroupTable:
         return self._words.count if self._rows is None else self._rows.count
 
     @property
+    def is_direct(self) -> bool:
+        """Whether keys are places in an array of their range."""
+        return self._rows is None and self._words.is_direct
+
+    @property
     def nbytes(self) -> int:
         """About how many bytes of memory the table takes."""
         rows = 0 if self._rows is None else self._rows.nbytes

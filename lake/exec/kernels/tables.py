@@ -200,6 +200,11 @@ class WordTable:
         return int(self._state[NULL_NUMBER]) - 1
 
     @property
+    def is_direct(self) -> bool:
+        """Whether words are places in an array of their range."""
+        return self._dense is not None
+
+    @property
     def words(self) -> Ints:
         """int64[count]: the words by number; undefined at NULL's."""
         return self._known[: self.count]

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from lake.exec.kernels.views import single, to_array, to_boolean
 from lake.exec.operators.base import MORSEL_ROWS, column_name
+from lake.narrow import widened
 from lake.sql.bound import Column
 from lake.types import Type
 
@@ -46,6 +47,15 @@ def select_columns(batch: pa.RecordBatch, columns: Sequence[Column]) -> pa.Recor
     """The batch with these columns, in this order."""
     names = names_of(columns)
     return batch if batch.schema.names == names else batch.select(names)
+
+
+def wide_columns(batch: pa.RecordBatch, columns: Sequence[Column]) -> pa.RecordBatch:
+    """The batch, which holds ``columns`` maybe in narrow form, in their physical types."""
+    arrays = batch.columns
+    wide = [widened(array, column.type.physical) for array, column in zip(arrays, columns, strict=True)]
+    if all(one is other for one, other in zip(wide, arrays, strict=True)):
+        return batch
+    return pa.RecordBatch.from_arrays(wide, names=batch.schema.names)
 
 
 def filter_rows(batch: pa.RecordBatch, mask: Any) -> pa.RecordBatch:

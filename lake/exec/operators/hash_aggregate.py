@@ -40,7 +40,11 @@ from lake.types import BIGINT, Integer
 
 MANY_GROUPS: Final = 1 << 15
 MANY_SHARE: Final = 0.25
-"""A worker deals rows to partitions once it has so many groups, and more groups than this share of its rows."""
+"""A worker deals rows to partitions once it has so many groups, more than its cache holds, and more groups than this share
+of its rows."""
+MANY_DIRECT_GROUPS: Final = 1 << 18
+MANY_DIRECT_SHARE: Final = 0.5
+"""The same where keys lie so close that they are places in an array: looking up costs little, whatever their number."""
 
 SHIFT_MAX: Final = 1 << 31
 """A constant within such a distance from 0 and an INTEGER make a BIGINT that never overflows."""
@@ -344,4 +348,6 @@ class Partitions(Source):
 
 
 def _are_many(groups: Groups) -> bool:
+    if groups.table is not None and groups.table.is_direct:
+        return groups.count >= MANY_DIRECT_GROUPS and groups.count > MANY_DIRECT_SHARE * groups.rows
     return groups.count >= MANY_GROUPS and groups.count > MANY_SHARE * groups.rows

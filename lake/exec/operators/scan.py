@@ -20,8 +20,9 @@ from lake.exec.context import Context
 from lake.exec.kernels.join import KeyFilter
 from lake.exec.kernels.views import to_array
 from lake.exec.operators.base import MORSEL_ROWS, Morsel, Source, column_name
-from lake.exec.operators.batches import bare_batch, keep_rows, make_batch, select_columns, slices
+from lake.exec.operators.batches import bare_batch, keep_rows, make_batch, select_columns, slices, wide_columns
 from lake.exec.selection import Selector
+from lake.narrow import widened
 from lake.rows import Part, Predicate, RowSource
 from lake.sql.bound import Column, Compare, Expr, InList, IsNull, Literal, Not, columns_of
 
@@ -110,7 +111,7 @@ class Scan(Source):
                 yield self._keep(bare_batch(min(MORSEL_ROWS, part.rows - start)))
             return
         fields = [column_name(column) for column in self.read]
-        for stored in part.read():
+        for stored in (part.narrow or part.read)():
             named = make_batch(fields, stored.columns, stored.num_rows)
             for batch in slices(named):
                 yield self._keep(batch)
@@ -127,14 +128,15 @@ class Scan(Source):
             if known.is_useful and not known.is_sharp:
                 rows = self._match(known, batch, rows)
         kept = select_columns(batch, self.columns)
-        return kept if rows is None else keep_rows(kept, rows)
+        return wide_columns(kept if rows is None else keep_rows(kept, rows), self.columns)
 
     def _match(self, known: RuntimeFilter, batch: pa.RecordBatch, rows: Any) -> Any:
         """Those of the rows (None for all) whose key may have a partner."""
         if rows is not None and len(rows) == 0:
             return rows
         key = batch.column(column_name(known.column))
-        passing = known.keys.mask(key if rows is None else key.take(to_array(rows, pa.int64())))
+        chosen = key if rows is None else key.take(to_array(rows, pa.int64()))
+        passing = known.keys.mask(widened(chosen, known.column.type.physical))
         rows = np.flatnonzero(passing) if rows is None else rows[passing]
         known.seen += len(passing)
         known.passed += len(rows)

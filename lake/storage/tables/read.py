@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lake.errors import DataCorrupted
+from lake.narrow import widened
 from lake.storage.catalog.deletes import NONE, Numbers
 from lake.storage.catalog.model import CREATED_AT, ROW_ID, SYSTEM_COLUMNS, UPDATED_AT, VERSION, DataFile
 from lake.storage.objects.base import ObjectMissing, ObjectStore
@@ -183,16 +184,23 @@ ALL: Final = Visible()
 
 
 def read_group(
-    reader: Reader, file: DataFile, group: int, columns: Sequence[Wanted], visible: Visible = ALL
+    reader: Reader,
+    file: DataFile,
+    group: int,
+    columns: Sequence[Wanted],
+    visible: Visible = ALL,
+    *,
+    narrow: bool = False,
 ) -> list[pa.RecordBatch]:
     """The visible rows of a row group as batches of at most MORSEL_ROWS rows.
 
+    narrow  whole numbers may come narrower than their type (``lake.narrow``)
     XX001  the file is missing or damaged
     """
     names = [column.name for column in columns]
     rows = file.groups[group]
     if visible.is_all:
-        found = group_arrays(reader, file, group, columns, visible.place)
+        found = group_arrays(reader, file, group, columns, visible.place, narrow=narrow)
         return row_batches([found[column.stored] for column in columns], names, rows)
     given = {column.stored for column in columns}
     wanted = [*columns, *(column for column in visible.needed() if column.stored not in given)]
@@ -223,7 +231,7 @@ def chunk_column(chunk: pa.RecordBatch, column: Wanted, place: int = 0) -> pa.Ar
 
 
 def group_arrays(
-    reader: Reader, file: DataFile, group: int, columns: Sequence[Wanted], place: int = 0
+    reader: Reader, file: DataFile, group: int, columns: Sequence[Wanted], place: int = 0, *, narrow: bool = False
 ) -> dict[str, pa.Array]:
     """Columns of a whole row group by their stored names."""
     rows = file.groups[group]
@@ -236,15 +244,16 @@ def group_arrays(
         if column.stored in SYSTEM_COLUMNS and not file.has_system:
             found[column.stored] = system_column(file, group, column.stored)
             continue
-        kept = reader.hot.get((file.path, group, column.stored))
+        physical = column.type.physical
+        kept = reader.hot.get((file.path, group, column.stored), physical)
         if kept is not None:
-            found[column.stored] = from_stored(kept, column.type)
+            found[column.stored] = kept if narrow else widened(kept, physical)
         else:
             missing.append(column)
     if missing:
         for column, array in zip(missing, _decode(reader, file, group, missing)):
             found[column.stored] = array
-            reader.hot.put((file.path, group, column.stored), array)
+            reader.hot.put((file.path, group, column.stored), array, column.type.physical)
     return found
 
 

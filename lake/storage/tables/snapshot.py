@@ -211,7 +211,8 @@ class TableSnapshot:
                 start += rows
                 if len(dead) < rows:
                     read = partial(self._read_group, file, group, wanted, tuple(predicates), visible)
-                    parts.append(Part(rows - len(dead) if upto is None and expiry is None else None, read))
+                    exact = rows - len(dead) if upto is None and expiry is None else None
+                    parts.append(Part(exact, read, partial(read, narrow=True)))
         return [*parts, *self._tail_parts(wanted, deletes)]
 
     def _tail_parts(self, wanted: Sequence[Wanted], deletes: TableDeletes) -> list[Part]:
@@ -345,8 +346,10 @@ class TableSnapshot:
         wanted: Sequence[Wanted],
         predicates: Sequence[Predicate],
         visible: Visible,
+        *,
+        narrow: bool = False,
     ) -> list[pa.RecordBatch]:
         reader = self.snapshot.reader
         if predicates and not keeps_group(reader.footer(file), group, file, self._columns, predicates):
             return []
-        return read_group(reader, file, group, wanted, visible)
+        return read_group(reader, file, group, wanted, visible, narrow=narrow)
