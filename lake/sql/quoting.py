@@ -66,6 +66,8 @@ def type_text(type_name: ast.TypeName) -> str:
         if name == "map":
             inner = ", ".join(type_text(of) for _, of in type_name.fields)
         return f"{name}({inner}){'[]' * type_name.dimensions}"
+    if type_name.labels:
+        return f"{name}({', '.join(map(quote_text, type_name.labels))}){'[]' * type_name.dimensions}"
     arguments = f"({', '.join(map(str, type_name.arguments))})" if type_name.arguments else ""
     return f"{name}{arguments}{suffix}{'[]' * type_name.dimensions}"
 

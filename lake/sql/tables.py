@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-GRAMMAR_FILES = ("lake", "session", "access", "table", "dml", "change", "query", "expr", "terms", "keywords")
+GRAMMAR_FILES = ("lake", "session", "access", "table", "object", "dml", "change", "query", "expr", "terms", "keywords")
 STARTS = ("script", "lone_expression", "lone_type")
 
 # Part of the name of the kept file: raised when the form of the tables changes.

@@ -41,7 +41,69 @@ def unparse_statement(statement: ast.Statement) -> str:
             return (
                 f"EXPLAIN {'ANALYZE ' if analyze else ''}{'VERBOSE ' if verbose else ''}{unparse_statement(explained)}"
             )
-    return _of_session(statement)
+    return _of_object(statement) or _of_session(statement)
+
+
+def _of_object(statement: ast.Statement) -> str | None:
+    match statement:
+        case ast.CreateSequence(name, options, if_taken):
+            return f"{_create(if_taken, 'SEQUENCE')}{name_text(name)}{_sequence(options)}"
+        case ast.AlterSequence(name, options, if_exists):
+            return f"ALTER SEQUENCE {_if_exists(if_exists)}{name_text(name)}{_sequence(options)}"
+        case ast.RenameObject(kind, name, to, if_exists):
+            return f"ALTER {kind.upper()} {_if_exists(if_exists)}{name_text(name)} RENAME TO {quote_name(to)}"
+        case ast.CreateType(name, labels, if_taken):
+            return f"{_create(if_taken, 'TYPE')}{name_text(name)} AS ENUM ({', '.join(map(quote_text, labels))})"
+        case ast.AddValue(name, label, quiet, place, neighbour):
+            where = f" {place.upper()} {quote_text(neighbour)}" if place else ""
+            words = "IF NOT EXISTS " if quiet else ""
+            return f"ALTER TYPE {name_text(name)} ADD VALUE {words}{quote_text(label)}{where}"
+        case ast.CreateIndex():
+            return _index(statement)
+        case ast.Comment(kind, name, text, if_exists):
+            words = "COMMENT IF EXISTS ON" if if_exists else "COMMENT ON"
+            return f"{words} {kind.upper()} {name_text(name)} IS {quote_literal(text)}"
+    return None
+
+
+def _index(index: ast.CreateIndex) -> str:
+    head = _create(index.if_taken, "UNIQUE INDEX" if index.unique else "INDEX")
+    name = f"{name_text(index.name)} " if index.name is not None else ""
+    method = f" USING {quote_name(index.method, is_label=True)}" if index.method is not None else ""
+    keys = ", ".join(f"({unparse(key.expr)}) {key.order}".strip() for key in index.keys)
+    text = f"{head}{name}ON {name_text(index.table)}{method} ({keys})"
+    if index.include:
+        text += f" INCLUDE{_columns(index.include)}"
+    return f"{text} WHERE {unparse(index.where)}" if index.where is not None else text
+
+
+def _sequence(options: tuple[ast.SequenceOption, ...]) -> str:
+    return "".join(f" {sequence_option(option)}" for option in options)
+
+
+def sequence_option(option: ast.SequenceOption) -> str:
+    """An option of a sequence as SQL."""
+    match option:
+        case ast.SequenceOption("type", ast.TypeName() as type):
+            return f"AS {type_text(type)}"
+        case ast.SequenceOption("cycle", value):
+            return "CYCLE" if value else "NO CYCLE"
+        case ast.SequenceOption("low" | "high" as name, None):
+            return f"NO {_SEQUENCE_WORDS[name]}"
+        case ast.SequenceOption(name, None):
+            return _SEQUENCE_WORDS[name].removesuffix(" WITH")
+        case ast.SequenceOption(name, value):
+            return f"{_SEQUENCE_WORDS[name]} {value}"
+
+
+_SEQUENCE_WORDS = {
+    "increment": "INCREMENT BY", "low": "MINVALUE", "high": "MAXVALUE", "start": "START WITH", "cache": "CACHE",
+    "restart": "RESTART WITH",
+}  # fmt: skip
+
+
+def _if_exists(if_exists: bool) -> str:
+    return "IF EXISTS " if if_exists else ""
 
 
 def _of_session(statement: ast.Statement) -> str:
@@ -154,6 +216,9 @@ def _column(column: ast.ColumnDefinition) -> str:
         text = unparse(column.default)
         # Parentheses keep a loose operator, such as IS or AND, from the constraint after it.
         parts.append(f"DEFAULT {text}" if isinstance(column.default, (ast.Literal, ast.Call)) else f"DEFAULT ({text})")
+    if column.identity is not None:
+        options = f" ({_sequence(column.identity.options).strip()})" if column.identity.options else ""
+        parts.append(f"GENERATED {column.identity.kind.upper()} AS IDENTITY{options}")
     if column.merge is not None:
         parts.append(f"MERGE {quote_name(column.merge)}")
     return " ".join([*parts, *map(_constraint, column.rules)])

@@ -97,8 +97,9 @@ class AlterTable(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Comment(Statement):
-    """``COMMENT ON TABLE t IS 'text'``, ``COMMENT ON COLUMN t.a IS NULL``; ``kind`` is table or column."""
+    """``COMMENT ON TABLE t IS 'text'``, ``COMMENT ON COLUMN t.a IS NULL``; ``kind`` is the word, lower case."""
 
     kind: str
     name: Name
     text: str | None
+    if_exists: bool = False

@@ -20,12 +20,13 @@ class Expr(Node):
 
 @dataclass(frozen=True, slots=True)
 class TypeName(Node):
-    """A type as written: ``DECIMAL(15, 2)[]``; ``dimensions`` counts the brackets."""
+    """A type as written: ``DECIMAL(15, 2)[]``, ``ENUM('a', 'b')``; ``dimensions`` counts the brackets."""
 
     name: str
     arguments: tuple[int, ...] = ()
     dimensions: int = 0
     fields: tuple[tuple[str, TypeName], ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 # --- literals --------------------------------------------------------------------------------------------------------

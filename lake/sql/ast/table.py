@@ -37,11 +37,31 @@ class TableConstraint(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class SequenceOption(Node):
+    """An option of a sequence: ``increment``, ``low``, ``high``, ``start``, ``cache``, ``cycle``, ``restart`` or ``type``.
+
+    value  its number; None of NO MINVALUE, NO MAXVALUE and a bare RESTART; whether it cycles
+    """
+
+    name: str
+    value: int | bool | TypeName | None
+
+
+@dataclass(frozen=True, slots=True)
+class Identity(Node):
+    """``GENERATED ALWAYS AS IDENTITY (options)``; ``kind`` is ``always`` or ``by default``."""
+
+    kind: str
+    options: tuple[SequenceOption, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnDefinition(Node):
     """``name type [NOT NULL] [DEFAULT expr] [CHECK (cond)]`` ..; ``default_text`` keeps the user's words.
 
     rules  PRIMARY KEY, UNIQUE, CHECK and REFERENCES of the column alone, without naming it
     merge  what combines values of rows with one key
+    identity  of a column whose values come from a sequence of its own
     """
 
     name: str
@@ -51,6 +71,7 @@ class ColumnDefinition(Node):
     default_text: str | None = None
     rules: tuple[TableConstraint, ...] = ()
     merge: str | None = None
+    identity: Identity | None = None
 
 
 @dataclass(frozen=True, slots=True)

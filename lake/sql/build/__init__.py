@@ -11,11 +11,14 @@ from lake.sql.build.change import ChangeBuild
 from lake.sql.build.dml import DmlBuild
 from lake.sql.build.expr import ExprBuild
 from lake.sql.build.expr_calls import CallBuild
+from lake.sql.build.object import ObjectBuild
 from lake.sql.build.query import QueryBuild
 from lake.sql.build.query_from import FromBuild
 from lake.sql.build.session import SessionBuild
 from lake.sql.build.table import TableBuild
 
 
-class Build(ExprBuild, CallBuild, QueryBuild, FromBuild, DmlBuild, ChangeBuild, TableBuild, SessionBuild, AccessBuild):
+class Build(
+    ExprBuild, CallBuild, QueryBuild, FromBuild, DmlBuild, ChangeBuild, TableBuild, ObjectBuild, SessionBuild, AccessBuild
+):
     """All builders, for one run of the parser over one text."""

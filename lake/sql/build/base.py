@@ -48,6 +48,13 @@ class BaseBuild:
                 made[key] = value
         return made
 
+    def _if_taken(self, or_replace: object, if_not_exists: object) -> ast.IfTaken:
+        if or_replace and if_not_exists:
+            raise self._failure("OR REPLACE and IF NOT EXISTS do not go together")
+        if or_replace:
+            return ast.IfTaken.REPLACE
+        return ast.IfTaken.KEEP if if_not_exists else ast.IfTaken.FAIL
+
     def nothing(self) -> None:
         """An optional part that is not there."""
         return

@@ -186,3 +186,7 @@ class ChangeBuild(BaseBuild):
     def comment_on(self, kind: str, name: ast.Name, text: str | None) -> ast.Statement:
         """``COMMENT ON TABLE t IS 'text'``."""
         return ast.Comment(kind, name, text)
+
+    def comment_on_if(self, kind: str, name: ast.Name, text: str | None) -> ast.Statement:
+        """``COMMENT IF EXISTS ON TABLE t IS 'text'``."""
+        return ast.Comment(kind, name, text, if_exists=True)

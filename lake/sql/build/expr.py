@@ -265,6 +265,10 @@ class ExprBuild(BaseBuild):
         """``INT UNSIGNED``."""
         return ast.TypeName(f"{name} unsigned")
 
+    def enum_type(self, *labels: str) -> ast.TypeName:
+        """``ENUM('a', 'b')``."""
+        return ast.TypeName("enum", labels=labels)
+
     def struct_type(self, name: ast.Name, fields: tuple[tuple[str, ast.TypeName], ...]) -> ast.TypeName:
         """``STRUCT(a INT, b VARCHAR)``."""
         return ast.TypeName(str(name), fields=fields)

@@ -24,6 +24,7 @@ from lake.storage.catalog.model import (
     Table,
     View,
 )
+from lake.storage.catalog.objects import Object
 
 Rows: TypeAlias = pa.RecordBatch | bytes | memoryview
 
@@ -108,6 +109,33 @@ class PutSigningKey(msgspec.Struct, frozen=True, tag="put signing key"):
     """The key that signs sessions of users, in hex."""
 
     key: str
+
+
+class CreateObject(msgspec.Struct, frozen=True, tag="create object"):
+    """A sequence, type or index is there; its ``id`` is the state's ``next_id``."""
+
+    object: Object
+
+
+class AlterObject(msgspec.Struct, frozen=True, tag="alter object"):
+    """The sequence, type or index of that id is defined anew."""
+
+    object: Object
+
+
+class DropObject(msgspec.Struct, frozen=True, tag="drop object"):
+    """A sequence, type or index goes."""
+
+    object: int
+
+
+class AdvanceSequence(msgspec.Struct, frozen=True, tag="advance sequence", omit_defaults=True):
+    """A block of numbers is taken from a sequence, or it is set."""
+
+    sequence: int
+    next: int
+    called: bool = True
+    ended: bool = False
 
 
 class AppendRows(msgspec.Struct, frozen=True, tag="append", omit_defaults=True):
@@ -235,6 +263,7 @@ class Forget(msgspec.Struct, frozen=True, tag="forget"):
 
 Change = (
     CreateSchema | DropSchema | CreateTable | AlterTable | DropTable | UndropTable | CloneTable | CreateView | DropView
+    | CreateObject | AlterObject | DropObject | AdvanceSequence
     | AppendRows | AddFiles | DeleteRows | Tiered | ReplaceFiles | SealFiles | Truncate | ForgetPast | ForgetProducers
     | Advance | Elected | Forget | PutUser | DropUser | PutSigningKey
 )  # fmt: skip
@@ -242,6 +271,7 @@ Change = (
 DEFINITIONS: Final = (
     CreateSchema, DropSchema, CreateTable, AlterTable, DropTable, UndropTable, CloneTable, CreateView, DropView,
     PutUser, DropUser,
+    CreateObject, AlterObject, DropObject,
 )  # fmt: skip
 
 

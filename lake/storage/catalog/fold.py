@@ -23,21 +23,25 @@ from lake.errors import (
     UndefinedSchema,
     UndefinedTable,
 )
-from lake.storage.catalog import fold_past, sketches
+from lake.storage.catalog import fold_objects, fold_past, sketches
 from lake.storage.catalog.access import without_schema, without_user
 from lake.storage.catalog.changes import (
     DEFINITIONS,
     AddFiles,
     Advance,
+    AdvanceSequence,
+    AlterObject,
     AlterTable,
     AppendRows,
     Change,
     CloneTable,
     Commit,
+    CreateObject,
     CreateSchema,
     CreateTable,
     CreateView,
     DeleteRows,
+    DropObject,
     DropSchema,
     DropTable,
     DropUser,
@@ -148,7 +152,8 @@ class Draft:
         schemas: PersistentMap[str, Schema] = self.fields["schemas"]
         if change.name not in schemas:
             raise UndefinedSchema(f'schema "{change.name}" does not exist')
-        held = sorted(name for schema, name in self.fields["names"] if schema == change.name)
+        named = (*self.fields["names"], *self.fields["type_names"])
+        held = sorted(name for schema, name in named if schema == change.name)
         if held:
             raise DependentObjects(f'cannot drop schema "{change.name}": it holds "{held[0]}"')
         self.fields["schemas"] = schemas.remove(change.name)
@@ -444,6 +449,10 @@ _APPLY: Final[dict[type, Callable[[Draft, Any], None]]] = {
     PutUser: Draft._put_user,
     DropUser: Draft._drop_user,
     PutSigningKey: Draft._put_signing_key,
+    CreateObject: fold_objects.create_object,
+    AlterObject: fold_objects.alter_object,
+    DropObject: fold_objects.drop_object,
+    AdvanceSequence: fold_objects.advance_sequence,
     AddFiles: Draft._add_files,
     DeleteRows: Draft._delete_rows,
     Tiered: Draft._tiered,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lake.errors import UndefinedTable
+from lake.storage.catalog import fold_objects
 from lake.storage.catalog.changes import CloneTable, DropTable, ForgetPast, ForgetProducers, Truncate, UndropTable
 from lake.storage.catalog.deletes import NOTHING
 from lake.storage.catalog.maps import PersistentMap
@@ -30,6 +31,7 @@ def drop_table(draft: Draft, change: DropTable) -> None:
     table = draft.table(change.table)
     draft.fields["tables"] = draft.fields["tables"].remove(table.id)
     draft.fields["names"] = draft.fields["names"].remove((table.schema, table.name))
+    fold_objects.drop_objects_of(draft, table.id, keep=change.keep)
     if change.keep:
         kept = msgspec.structs.replace(table, lost=draft.number, lost_at=draft.time)
         draft.fields["past"] = _past(draft).set(table.id, kept)
@@ -47,6 +49,7 @@ def undrop_table(draft: Draft, change: UndropTable) -> None:
     if table is None or table.owner:
         raise UndefinedTable("the table is not kept any longer")
     draft.take_name(table.schema, table.name, table.id)
+    fold_objects.undrop_objects_of(draft, table.id)
     draft.fields["past"] = _past(draft).remove(table.id)
     back = msgspec.structs.replace(table, lost=0, lost_at=0)
     draft.fields["tables"] = draft.fields["tables"].set(table.id, back)
@@ -158,6 +161,7 @@ def _forget_earlier(draft: Draft, table: Table) -> None:
 
 def _forget(draft: Draft, table: Table) -> None:
     draft.throw_away(table)
+    fold_objects.forget_objects_of(draft, table.id)
     draft.fields["past"] = _past(draft).remove(table.id)
 
 

@@ -16,6 +16,7 @@ from lake.storage.catalog.access import User
 from lake.storage.catalog.deletes import NOTHING, TableDeletes
 from lake.storage.catalog.maps import PersistentMap
 from lake.storage.catalog.model import PUBLIC, Garbage, Progress, Schema, Table, View
+from lake.storage.catalog.objects import EnumType, Index, Object, Sequence
 from lake.storage.tail.tail import Tail
 
 TIMES_MAX = 4_096  # entries of the time index; past it every second old one goes
@@ -32,9 +33,10 @@ class State:
     time          of that commit, microseconds; never less than the commit's before
     past          by id: tables that were dropped, and the rows of tables from before a TRUNCATE, kept for their retention
     definitions   newest commit that changed what a statement's text means: the catalog version of plan caches
-    next_id       of tables and views
+    next_id       of tables, views and objects
     next_row_id   of rows, over all tables
-    names         schema and name to the id of a table or view
+    names         schema and name to the id of a table, view, sequence or index; ``type_names`` to that of a type
+    objects       sequences, types and indexes by id, those of dropped tables too, which have no name
     tails         rows that are not in files, by table id; tables without such rows have no entry
     deletes       rows of files and tails that are gone, by table id; tables without such rows have no entry
     garbage       by path
@@ -57,6 +59,8 @@ class State:
     past: PersistentMap[int, Table] = field(default_factory=PersistentMap)
     views: PersistentMap[int, View] = field(default_factory=PersistentMap)
     names: PersistentMap[QualifiedName, int] = field(default_factory=PersistentMap)
+    objects: PersistentMap[int, Object] = field(default_factory=PersistentMap)
+    type_names: PersistentMap[QualifiedName, int] = field(default_factory=PersistentMap)
     producers: PersistentMap[str, Progress] = field(default_factory=PersistentMap)
     tails: PersistentMap[int, Tail] = field(default_factory=PersistentMap)
     deletes: PersistentMap[int, TableDeletes] = field(default_factory=PersistentMap)
@@ -125,6 +129,27 @@ class State:
         same_letters = [shown for shown in known if shown.lower() == wanted.lower()]
         near = same_letters or difflib.get_close_matches(wanted, known, n=1, cutoff=0.6)
         return f'Did you mean "{near[0]}"?' if near else None
+
+    def sequence(self, name: str, schema: str = PUBLIC) -> Sequence | None:
+        """The sequence of that name, or None."""
+        found = self.objects.get(self.names.get((schema, name), 0))
+        return found if isinstance(found, Sequence) else None
+
+    def index(self, name: str, schema: str = PUBLIC) -> Index | None:
+        """The index of that name, or None."""
+        found = self.objects.get(self.names.get((schema, name), 0))
+        return found if isinstance(found, Index) else None
+
+    def enum_type(self, name: str, schema: str = PUBLIC) -> EnumType | None:
+        """The type of that name, or None."""
+        found = self.objects.get(self.type_names.get((schema, name), 0))
+        return found if isinstance(found, EnumType) else None
+
+    def named_objects(self) -> list[Object]:
+        """Sequences, types and indexes that have a name, by schema and name."""
+        named = {*self.names.values(), *self.type_names.values()}
+        found = (item for item in self.objects.values() if item.id in named)
+        return sorted(found, key=lambda item: (item.schema, item.name, item.id))
 
     def relations(self) -> list[Table | View]:
         """Tables and views by schema and name."""

@@ -21,6 +21,7 @@ from lake.storage.catalog.deletes import Positions, TableDeletes, decode_numbers
 from lake.storage.catalog.fold import apply
 from lake.storage.catalog.maps import PersistentMap
 from lake.storage.catalog.model import Garbage, Progress, Schema, Table, View
+from lake.storage.catalog.objects import EnumType, Object
 from lake.storage.catalog.state import State
 from lake.storage.commits.commit import COMMIT_FOLDER
 from lake.storage.commits.formats import frame, unframe
@@ -73,6 +74,8 @@ class _Stored(msgspec.Struct, frozen=True):
     signing_key: str = ""
     deletes: dict[int, dict[str, _Deleted]] = {}  # by table id and path, which is empty for the tail
     past: list[Table] = []
+    objects: list[Object] = []
+    unnamed: list[int] = []  # of them, those of dropped tables
 
 
 _ENCODER: Final = msgspec.json.Encoder()
@@ -110,6 +113,8 @@ def encode_state(state: State, store: ObjectStore | None) -> bytes:
         signing_key=state.signing_key,
         deletes={id: _stored_deletes(deletes) for id, deletes in state.deletes.items()},
         past=list(state.past.values()),
+        objects=list(state.objects.values()),
+        unnamed=sorted(set(state.objects).difference(state.names.values(), state.type_names.values())),
     )
     return frame(MAGIC, _ENCODER.encode(stored), body)
 
@@ -134,7 +139,10 @@ def decode_state(data: bytes, name: str) -> State:
         tails[id] = tail_of(loaded)
     if start != len(body):
         raise DataCorrupted(f"{name} is damaged: its rows are cut")
-    named: list[Table | View] = [*stored.tables, *stored.views]
+    there = [item for item in stored.objects if item.id not in stored.unnamed]
+    types = [item for item in there if isinstance(item, EnumType)]
+    named: list[Table | View | Object] = [*stored.tables, *stored.views]
+    named += [item for item in there if not isinstance(item, EnumType)]
     return State(
         number=stored.number,
         time=stored.time,
@@ -149,6 +157,8 @@ def decode_state(data: bytes, name: str) -> State:
         past=PersistentMap((table.id, table) for table in stored.past),
         views=PersistentMap((view.id, view) for view in stored.views),
         names=PersistentMap(((item.schema, item.name), item.id) for item in named),
+        objects=PersistentMap((item.id, item) for item in stored.objects),
+        type_names=PersistentMap(((item.schema, item.name), item.id) for item in types),
         producers=PersistentMap(stored.producers),
         tails=PersistentMap((id, tail) for id, tail in tails.items() if tail),
         deletes=PersistentMap((id, _loaded_deletes(files)) for id, files in stored.deletes.items()),
