@@ -8,10 +8,14 @@ import lake.db.functions
 import lake.db.statements.access
 import lake.db.statements.dml
 import lake.db.statements.dml_change
+import lake.db.statements.enum_type
 import lake.db.statements.external
 import lake.db.statements.grants
+import lake.db.statements.index
+import lake.db.statements.object
 import lake.db.statements.prepared
 import lake.db.statements.query
+import lake.db.statements.sequence
 import lake.db.statements.session
 import lake.db.statements.table
 import lake.db.statements.table_alter

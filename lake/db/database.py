@@ -23,8 +23,10 @@ from lake.db.names import find_table, qualified
 from lake.db.repeats import Repeats
 from lake.db.rights.callers import Callers
 from lake.db.rights.granted import Rights
+from lake.db.sequences import Sequences, SessionSequences
 from lake.db.temporary import TemporarySpace
 from lake.db.write.checks import Rules
+from lake.db.write.enums import enums_of
 from lake.db.write.incoming import Incoming, from_arrow_stream, from_json_lines
 from lake.db.write.once import Once
 from lake.db.write.unique import KeptPieces, UniqueCheck, refuse_unique
@@ -65,6 +67,7 @@ class Database:
         memory = int(config.memory_gb * (1 << 30))
         self._memory = MemoryPool(memory, lambda held: lake.reader.hot.allow(memory - held))
         self.repeats = Repeats()
+        self.sequences = Sequences(self)
         self._pieces = KeptPieces()
         self._callers = Callers()
         self._rules: OrderedDict[tuple[int, int], Rules] = OrderedDict()
@@ -128,6 +131,8 @@ class Database:
 
     def close(self) -> None:
         """Commits what waits and hands the lead over."""
+        if self.lake.leads:
+            self.sequences.close()
         self.lake.close()
         if self._hold is not None:
             self._hold.let_go()
@@ -313,13 +318,14 @@ class Database:
     def rules_of(self, table: Table, binder: Binder, settings: Settings) -> Rules:
         """The rules of a table; kept from call to call where they do not depend on the statement's time or user."""
         context = self.context(settings, Cancellation())
-        if any(column.default for column in table.columns) or table.constraints:
-            return Rules(table, binder, context)
+        enums = enums_of(self.lake.state, table)
+        if any(column.default for column in table.columns) or table.constraints or enums:
+            return Rules(table, binder, context, enums)
         key = (table.id, hash(table.columns))
         with self._lock:
             known = self._rules.get(key)
             if known is None or known.table.columns != table.columns:
-                known = self._rules[key] = Rules(table, binder, context)
+                known = self._rules[key] = Rules(table, binder, context, enums)
             self._rules.move_to_end(key)
             while len(self._rules) > RULES_KEPT:
                 self._rules.popitem(last=False)
@@ -327,7 +333,9 @@ class Database:
 
     def settings(self) -> Settings:
         """The settings of a request that is no statement."""
-        return Settings(now=self.clock.now(), database=self.name)
+        return Settings(
+            now=self.clock.now(), database=self.name, sequences=lambda: SessionSequences(self, None)
+        )
 
     def stats(self) -> dict[str, Any]:
         """The part of a node's stats that the lake knows."""

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from lake.errors import UndefinedDatabase, UndefinedTable, WrongObjectType
 from lake.sql import ast
 from lake.storage.catalog.model import PUBLIC, Table, View
 from lake.storage.catalog.state import State, display_name
+
+_PART: Final = re.compile(r'\s*("(?:[^"]|"")+"|[^".\s]+)\s*(?:\.|$)')
+
+
+def named_parts(text: str) -> tuple[str, ...]:
+    """The parts of a name given as text, as nextval and ``::regclass`` take it: ``s``, ``a.s``, ``"A".s``."""
+    return tuple(_plain(part) for part in _PART.findall(text))
+
+
+def _plain(part: str) -> str:
+    return part[1:-1].replace('""', '"') if part.startswith('"') else part.lower()
 
 
 def qualified(parts: tuple[str, ...], database: str) -> tuple[str, str]:

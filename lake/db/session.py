@@ -17,6 +17,7 @@ from lake.db.passing import expression_of, watched
 from lake.db.result import Result
 from lake.db.rights.granted import Rights
 from lake.db.run import Run
+from lake.db.sequences import SessionSequences
 from lake.db.settings import Setting, default_settings
 from lake.db.statements import STATEMENTS, Handler
 from lake.db.system.pg_catalog_names import PgNames
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from lake.db.database import Database
 
 FAILED: Final = "current transaction is aborted, commands ignored until end of transaction block"
+COUNTING: Final = ("nextval", "setval")  # functions that write
 
 __all__ = ["Run", "Session"]
 
@@ -59,6 +61,8 @@ class Session:
         self.prepared: dict[str, Any] = {}
         self.transaction: Transaction | None = None
         self.temporary = Temporary(database.temporary_space)
+        self.numbers: dict[int, int] = {}  # what nextval gave last, by sequence
+        self.last_sequence = 0
         self._lock = threading.Lock()
 
     def caller(self) -> tuple[Principal, Rights | None]:
@@ -276,8 +280,11 @@ class Session:
 
         42601  a text that is no statements
         """
-        handlers = (STATEMENTS.get(type(stmt)) for stmt in parser.parse(text, self.dialect))
-        return any(handler is not None and handler.role is not Role.READ for handler in handlers)
+        statements = parser.parse(text, self.dialect)
+        handlers = (STATEMENTS.get(type(stmt)) for stmt in statements)
+        if any(handler is not None and handler.role is not Role.READ for handler in handlers):
+            return True
+        return any(word in text.lower() for word in COUNTING) and any(map(_counts, statements))
 
     def _literals(self, params: Mapping[str, Any] | Sequence[Any] | None) -> dict[str, bound.Literal]:
         if params is None:
@@ -379,8 +386,14 @@ class Session:
             session=values,
             names=self._names,
             config=self.database.config,
+            sequences=lambda: SessionSequences(self.database, self),
         )
 
     def _names(self) -> PgNames:
         """What the functions of pg_catalog look up."""
         return PgNames(self, self.catalog().shown)
+
+
+def _counts(stmt: ast.Statement) -> bool:
+    """Whether a statement takes numbers of a sequence, which is a commit."""
+    return any(isinstance(node, ast.Call) and node.name.last in COUNTING for node in ast.walk(stmt))

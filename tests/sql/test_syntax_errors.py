@@ -94,7 +94,7 @@ def test_message(text: str, message: str, position: int | None) -> None:
     ("text", "message"),
     [
         ("SELECT 1; ATTACH t", "ATTACH is not supported"),
-        ("CREATE INDEX i ON t (a)", "INDEX in CREATE is not supported"),
+        ("CREATE TASK t SCHEDULE x", "TASK in CREATE is not supported"),
     ],
 )
 def test_what_is_not_built_is_named(text: str, message: str) -> None:

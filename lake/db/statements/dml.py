@@ -13,6 +13,7 @@ from lake.db.statements import statement
 from lake.db.statements.dml_change import changed
 from lake.db.statements.table import create_as
 from lake.db.write.change import written_table
+from lake.db.write.identity import refuse_given_identity
 from lake.db.write.once import Once, once_of_job
 from lake.db.write.path import prepared, write_rows
 from lake.errors import FeatureNotSupported
@@ -52,6 +53,7 @@ def _insert_into(stmt: ast.Insert, table: Table, run: Run, once: Once | None) ->
     columns = run.catalog.columns_of(table)
     defaults = {column.name: parser.parse_expression(column.default) for column in table.columns if column.default}
     source = run.binder().insert(stmt, columns, defaults)
+    refuse_given_identity(stmt, table, source.given)
     names = tuple(column.name for column in columns)
     answer = run.answer(BoundQuery(source.plan, source.columns, names), run.optimize(source.plan))
     batches = prepared(answer.source, names, answer.types, run.database.rules(table, run))

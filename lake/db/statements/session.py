@@ -8,13 +8,24 @@ from lake.db import definitions
 from lake.db.names import find_table, qualified
 from lake.db.result import Result
 from lake.db.rights.shown import cut_table
+from lake.db.sequences import find_sequence
 from lake.db.session import Run
 from lake.db.settings import canonical, change_setting
 from lake.db.statements import statement
-from lake.errors import FeatureNotSupported, InsufficientPrivilege, InvalidParameter, UndefinedObject
+from lake.db.statements.enum_type import find_type
+from lake.db.statements.index import find_index
+from lake.errors import (
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidParameter,
+    UndefinedObject,
+    UndefinedSchema,
+)
 from lake.roles import Role
 from lake.sql import ast, bound, parser
+from lake.sql.quoting import quote_name
 from lake.sql.unparse import unparse
+from lake.storage.catalog.objects import Index
 from lake.types import TEXT
 
 LISTED = {
@@ -49,21 +60,47 @@ def show_objects(stmt: ast.ShowObjects, run: Run) -> Result:
 @statement(ast.ShowCreate, tag="SHOW", role=Role.READ, audit="read")
 def show_create(stmt: ast.ShowCreate, run: Run) -> Result:
     """The statements that make an object again, its comments too. Spec: SQL, Queries; reference: every kind of object."""
-    schema, name = qualified(stmt.name.parts, run.database.name)
-    state = run.catalog.state
-    if stmt.kind == "view":
-        if run.catalog.rights is not None:
-            raise InsufficientPrivilege(f"permission denied: SHOW CREATE on {stmt.name}, whose text names what it reads")
-        text = definitions.view_definition(state.view(name, schema))
-    elif stmt.kind == "table":
-        table = find_table(state, stmt.name, run.database.name)
-        if run.catalog.rights is not None:
-            run.catalog.rights.require_some(table)
-            table = cut_table(table, run.catalog.rights)
-        text = definitions.table_definition(table)
-    else:
-        raise FeatureNotSupported(f"SHOW CREATE {stmt.kind.upper()} is not supported yet")
+    text = _definition(stmt, run)
     return Result.table("SHOW", [("definition", TEXT)], [(text,)])
+
+
+def _definition(stmt: ast.ShowCreate, run: Run) -> str:
+    state, database, rights = run.catalog.state, run.database.name, run.catalog.rights
+    parts = stmt.name.parts
+    schema, name = qualified(parts, database)
+    match stmt.kind:
+        case "view" | "external table":
+            if rights is not None:
+                raise InsufficientPrivilege(
+                    f"permission denied: SHOW CREATE on {stmt.name}, whose text names what it reads"
+                )
+            return definitions.view_definition(state.view(name, schema))
+        case "table":
+            table = find_table(state, stmt.name, database)
+            if rights is not None:
+                rights.require_some(table)
+                table = cut_table(table, rights)
+            return definitions.table_definition(table, state)
+        case "sequence":
+            return definitions.sequence_definition(find_sequence(state, parts, database))
+        case "type":
+            return definitions.type_definition(find_type(state, parts, database))
+        case "schema":
+            if name not in state.schemas:
+                raise UndefinedSchema(f'schema "{name}" does not exist')
+            return definitions.schema_definition(state.schemas[name])
+        case "index":
+            found = find_index(stmt.name, state, database)
+            table = state.table_by_id(found.table) if isinstance(found, Index) else found[0]
+            if rights is not None:
+                raise InsufficientPrivilege(f"permission denied: SHOW CREATE on {stmt.name}, an index of {table.name}")
+            if isinstance(found, Index):
+                return definitions.index_definition(found, table)
+            rule = found[1]
+            columns = ", ".join(map(quote_name, rule.columns))
+            place = definitions.place_text(table.schema, table.name)
+            return f"CREATE UNIQUE INDEX {quote_name(rule.name)} ON {place} ({columns})"
+    raise FeatureNotSupported(f"SHOW CREATE {stmt.kind.upper()} is not supported yet")
 
 
 @statement(ast.ShowSetting, tag="SHOW", role=Role.READ, audit="misc")

@@ -11,6 +11,8 @@ from lake.db.names import find_table, qualified
 from lake.db.result import Result
 from lake.db.session import Run
 from lake.db.statements import statement
+from lake.db.statements.enum_type import column_of
+from lake.db.statements.sequence import check_defaults, identity_of, numbered, renumbered
 from lake.db.statements.table_design import designed, key_of, merging
 from lake.db.statements.table_rules import with_rules
 from lake.db.write.checks import check_definition
@@ -18,23 +20,20 @@ from lake.db.write.once import Once, once_of_job
 from lake.db.write.path import prepared, write_rows
 from lake.errors import (
     DatatypeMismatch,
-    DependentObjects,
     DuplicateObject,
     FeatureNotSupported,
     InvalidTableDefinition,
     UndefinedSchema,
-    UndefinedTable,
-    WrongObjectType,
 )
 from lake.roles import Role
 from lake.sql import ast
-from lake.sql.bind import BoundQuery, bind_type
+from lake.sql.bind import BoundQuery
 from lake.storage.catalog.changes import (
     Change,
+    CreateObject,
     CreateSchema,
     CreateTable,
     CreateView,
-    DropSchema,
     DropTable,
     DropView,
     Truncate,
@@ -66,11 +65,16 @@ def create_table(stmt: ast.CreateTable, run: Run) -> Result:
         if stmt.like is not None:
             source = find_table(state, stmt.like, database.name)
             table = like(new_table(state, schema, name, source.columns), source)
+            table, owned = renumbered(table, source, state, from_start=True)
         else:
-            table = with_rules(new_table(state, schema, name, _columns_of(stmt)), stmt, state, database.name)
-            table = _designed(table, stmt)
-        check_definition(table, run.binder(), run.context())
-        return [*making, CreateTable(table)]
+            table = new_table(state, schema, name, columns_of(stmt, state, database.name))
+            table = with_rules(table, stmt, state, database.name)
+            table, owned = numbered(_designed(table, stmt), stmt, state, state.names.get((schema, name), 0))
+        if stmt.temporary:
+            _check_temporary(table)
+        check_defaults(table, state, database.name, owned)
+        check_definition(table, run.binder(), run.context(), state)
+        return [*making, CreateTable(table), *map(CreateObject, owned)]
 
     result = Result.done("CREATE TABLE", {"table": stmt.name.last, "publish": None})
     if not run.define(make, stmt.name if stmt.temporary else None):
@@ -106,13 +110,20 @@ def create_as(
     schema, last = qualified(name.parts, run.database.name)
     if_taken = stmt.if_taken if stmt is not None else ast.IfTaken.FAIL
     found, plan = run.plan(query)
-    columns = _columns_of(stmt) if stmt is not None and stmt.columns else columns_of_query(found)
+    columns = columns_of_query(found)
+    if stmt is not None and stmt.columns:
+        columns = columns_of(stmt, run.catalog.state, run.database.name)
     if len(columns) != len(found.columns):
         raise DatatypeMismatch(f"the query has {len(found.columns)} columns, the table {len(columns)}")
     table = new_table(run.catalog.state, schema, last, columns)
     if stmt is not None:
         table = _designed(with_rules(table, stmt, run.catalog.state, run.database.name), stmt)
-    check_definition(table, run.binder(), run.context())
+        if any(map(identity_of, stmt.columns)):
+            raise FeatureNotSupported("an identity column of a table made from a query is not supported")
+        if stmt.temporary:
+            _check_temporary(table)
+    check_defaults(table, run.catalog.state, run.database.name)
+    check_definition(table, run.binder(), run.context(), run.catalog.state)
 
     def define(state: State) -> list[Change]:
         making = make_room(state, schema, last, if_taken, "table")
@@ -188,11 +199,9 @@ def columns_of_types(columns: Sequence[tuple[str, Type]]) -> tuple[Column, ...]:
     return tuple(Column.of(number, name, type) for number, (name, type) in enumerate(columns, 1))
 
 
-def _columns_of(stmt: ast.CreateTable) -> tuple[Column, ...]:
-    return tuple(
-        Column.of(number, item.name, bind_type(item.type), not_null=item.not_null, default=item.default_text)
-        for number, item in enumerate(stmt.columns, 1)
-    )
+def columns_of(stmt: ast.CreateTable, state: State, database: str) -> tuple[Column, ...]:
+    """A table's columns as they are written."""
+    return tuple(column_of(number, item, state, database) for number, item in enumerate(stmt.columns, 1))
 
 
 def _refuse_later(stmt: ast.CreateTable) -> None:
@@ -202,6 +211,18 @@ def _refuse_later(stmt: ast.CreateTable) -> None:
         refused = [*sorted(kinds), *(clause.kind for clause in stmt.clauses), *(option.name for option in stmt.options)]
         if refused:
             raise FeatureNotSupported(f"{refused[0].upper()} of a temporary table is not supported")
+
+
+def _check_temporary(table: Table) -> None:
+    """Refuses what a temporary table cannot have. Spec: SQL, Enum types; reference: views."""
+    refused = [
+        (any(rule.kind == "unique" and rule.enforced for rule in table.constraints), "UNIQUE"),
+        (any(column.enum or column.labels for column in table.columns), "an enum column"),
+        (any(column.identity for column in table.columns), "an identity column"),
+    ]
+    for is_there, words in refused:
+        if is_there:
+            raise FeatureNotSupported(f"{words} of a temporary table is not supported")
 
 
 def make_room(state: State, schema: str, name: str, if_taken: ast.IfTaken, kind: str) -> list[Change] | None:
@@ -259,61 +280,6 @@ def create_schema(stmt: ast.CreateSchema, run: Run) -> Result:
 
     run.database.define(make)
     return Result.done("CREATE SCHEMA", {"schema": stmt.name})
-
-
-@statement(ast.Drop, tag="DROP", role=Role.ADMIN, audit="ddl")
-def drop(stmt: ast.Drop, run: Run) -> Result:
-    """Drops tables, views or schemas, all or none of those named.
-
-    42P01  one is not there, without IF EXISTS      42809  one is of another kind      2BP01  a schema that holds something
-    """
-    if stmt.kind not in ("table", "view", "schema"):
-        raise FeatureNotSupported(f"DROP {stmt.kind.upper()} is not supported yet")
-    notices: list[str] = []
-
-    def make(state: State) -> list[Change]:
-        notices.clear()
-        changes: list[Change] = []
-        for name in stmt.names:
-            changes += _drop_one(stmt, name, state, run.database.name, notices)
-        return changes
-
-    run.define(make)
-    result = Result.done(f"DROP {stmt.kind.upper()}", {"dropped": [name.last for name in stmt.names]})
-    result.notices = tuple(notices)
-    return result
-
-
-def _drop_one(stmt: ast.Drop, name: ast.Name, state: State, database: str, notices: list[str]) -> list[Change]:
-    if stmt.kind == "schema":
-        return _drop_schema(stmt, name.last, state, notices)
-    schema, last = qualified(name.parts, database)
-    found = state.find(last, schema)
-    shown = display_name(schema, last)
-    if found is None:
-        if not stmt.if_exists:
-            raise UndefinedTable(f'{stmt.kind} "{shown}" does not exist', hint=state.hint(last, schema))
-        notices.append(f'{stmt.kind} "{shown}" does not exist, skipping')
-        return []
-    is_external = isinstance(found, View) and found.kind != "view"
-    if not isinstance(found, KINDS[stmt.kind]) and not (is_external and stmt.kind == "table"):
-        other = "view" if stmt.kind == "table" else "table"
-        raise WrongObjectType(f'"{shown}" is not a {stmt.kind}', hint=f"use DROP {other.upper()} to remove a {other}")
-    return [dropping(found, purge=stmt.purge)]
-
-
-def _drop_schema(stmt: ast.Drop, name: str, state: State, notices: list[str]) -> list[Change]:
-    if name not in state.schemas:
-        if not stmt.if_exists:
-            raise UndefinedSchema(f'schema "{name}" does not exist')
-        notices.append(f'schema "{name}" does not exist, skipping')
-        return []
-    held = [item for item in state.relations() if item.schema == name]
-    if held and not stmt.cascade:
-        raise DependentObjects(
-            f'cannot drop schema "{name}": it holds "{held[0].name}"', hint="DROP .. CASCADE drops what it holds too"
-        )
-    return [*map(dropping, held), DropSchema(name)]
 
 
 @statement(ast.Truncate, tag="TRUNCATE TABLE", role=Role.WRITE, audit="write")

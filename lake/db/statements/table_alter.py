@@ -15,8 +15,12 @@ from lake.db.names import find_table, qualified
 from lake.db.result import Result
 from lake.db.session import Run
 from lake.db.statements import statement
+from lake.db.statements.enum_type import column_of
+from lake.db.statements.sequence import check_defaults, refuse_later_identity
 from lake.db.statements.table_design import merging, uses_of, with_layout, with_options
 from lake.db.statements.table_rules import (
+    changed_indexes,
+    dropped_sequences,
     referring_tables,
     refuse_added_key,
     renamed_column,
@@ -56,6 +60,11 @@ def alter_table(stmt: ast.AlterTable, run: Run) -> Result:
     0A000  what would take new files: a type that is not wider, ADD COLUMN with NOT NULL or DEFAULT
     23502, 23505, 23514  rows that are there do not hold what is demanded
     """
+    return alter(stmt, run)
+
+
+def alter(stmt: ast.AlterTable, run: Run) -> Result:
+    """Carries out ALTER TABLE."""
     database = run.database
     schema, name = qualified(stmt.table.parts, database.name)
     result = Result.done("ALTER TABLE", {"table": stmt.table.last, "altered": True})
@@ -68,7 +77,8 @@ def alter_table(stmt: ast.AlterTable, run: Run) -> Result:
         notices.clear()
         after = _ACTIONS[stmt.action.kind](before, stmt.action, run, notices)
         if after != before:
-            check_definition(after, run.binder(), run.context())
+            check_defaults(after, run.catalog.state, database.name)
+            check_definition(after, run.binder(), run.context(), run.catalog.state)
         try:
             run.define(_definition(before, after))
         except SerializationFailure:
@@ -79,26 +89,6 @@ def alter_table(stmt: ast.AlterTable, run: Run) -> Result:
         break
     result.notices = tuple(notices)
     return result
-
-
-@statement(ast.Comment, tag="COMMENT", role=Role.ADMIN, audit="ddl")
-def comment(stmt: ast.Comment, run: Run) -> Result:
-    """Sets or removes the comment of a table or column."""
-    database = run.database
-    parts = stmt.name.parts
-
-    def make(state: State) -> list[Change]:
-        if stmt.kind == "table":
-            table = find_table(state, stmt.name, database.name)
-            return [_change(msgspec.structs.replace(table, comment=stmt.text))]
-        if len(parts) < 2:
-            raise UndefinedColumn(f'"{stmt.name}" is not a table\'s column: write table.column')
-        table = find_table(state, parts[:-1], database.name)
-        column = _column(table, parts[-1])
-        return [_change(_with_column(table, msgspec.structs.replace(column, comment=stmt.text)))]
-
-    run.define(make)
-    return Result.done("COMMENT", {"commented": stmt.name.last})
 
 
 def _definition(before: Table, after: Table) -> Callable[[State], list[Change]]:
@@ -115,12 +105,15 @@ def _definition(before: Table, after: Table) -> Callable[[State], list[Change]]:
             return []
         followed = referring_tables(state, before, after)
         own = next((table for table in followed if table.id == after.id), after)
-        return [_change(own), *(_change(table) for table in followed if table.id != after.id)]
+        others = [table for table in followed if table.id != after.id]
+        objects = [*changed_indexes(state, before, after), *dropped_sequences(state, before, after)]
+        return [*map(redefined, (own, *others)), *objects]
 
     return make
 
 
-def _change(table: Table) -> AlterTable:
+def redefined(table: Table) -> AlterTable:
+    """The change that gives a table another definition."""
     return AlterTable(
         table.id,
         table.schema,
@@ -157,6 +150,7 @@ def _add_column(table: Table, action: ast.AlterAction, run: Run, notices: list[s
             notices.append(f'column "{definition.name}" of relation "{table.name}" already exists, skipping')
             return table
         raise DuplicateColumn(f'column "{definition.name}" of relation "{table.name}" already exists')
+    refuse_later_identity(definition)
     if definition.not_null or definition.default is not None:
         words = "NOT NULL" if definition.not_null else "DEFAULT"
         raise FeatureNotSupported(
@@ -166,13 +160,13 @@ def _add_column(table: Table, action: ast.AlterAction, run: Run, notices: list[s
     if (definition.merge is not None) != (table.kind == "merge"):
         words = "needs a MERGE function" if table.kind == "merge" else "takes no MERGE function"
         raise InvalidTableDefinition(f'column "{definition.name}" of relation "{table.name}" {words}')
-    type = bind_type(definition.type)
     id = max([table.next_column, *(column.id + 1 for column in table.columns)])
     taken = {column.stored for column in table.columns} | set(table.gone)
     stored = definition.name if definition.name not in taken else f"{definition.name}__{id}"
     while stored in taken:
         stored += "_"
-    made = msgspec.structs.replace(Column.of(id, definition.name, type), stored=stored)
+    made = msgspec.structs.replace(column_of(id, definition, run.catalog.state, run.database.name), stored=stored)
+    type = made.type
     if definition.merge is not None:
         made = merging(made, definition.merge)
     after = msgspec.structs.replace(table, columns=(*table.columns, made), next_column=id + 1)
@@ -232,13 +226,18 @@ def is_wider(before: Type, after: Type) -> bool:
 
 
 def _set_default(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
-    return _with_column(table, msgspec.structs.replace(_column(table, action.name), default=action.text or None))
+    column = _column(table, action.name)
+    if column.identity:
+        raise InvalidTableDefinition(f'column "{column.name}" of relation "{table.name}" is an identity column')
+    return _with_column(table, msgspec.structs.replace(column, default=action.text or None))
 
 
 def _set_not_null(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
     column = _column(table, action.name)
     if action.kind == "drop not null" and column.id in table.design.key:
         raise InvalidTableDefinition(f'column "{column.name}" is in a primary key')
+    if action.kind == "drop not null" and column.identity:
+        raise InvalidTableDefinition(f'column "{column.name}" of relation "{table.name}" is an identity column')
     if action.kind == "drop not null":
         return _with_column(table, msgspec.structs.replace(column, not_null=False))
     if _rows(f"SELECT 1 FROM {_named(table)} WHERE {quote_name(column.name)} IS NULL LIMIT 1", run):
@@ -259,7 +258,7 @@ def _add_constraint(table: Table, action: ast.AlterAction, run: Run, notices: li
     if rule.kind == "primary key" and any(item.kind == rule.kind for item in table.constraints):
         raise InvalidTableDefinition(f'multiple primary keys for table "{table.name}" are not allowed')
     after = with_rule(table, rule, run.catalog.state, run.database.name)
-    check_definition(after, run.binder(), run.context())
+    check_definition(after, run.binder(), run.context(), run.catalog.state)
     made = after.constraints[-1]
     _demand_check(table, made, _named(table), run)
     if made.kind == "unique" and made.enforced:

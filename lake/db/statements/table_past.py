@@ -8,12 +8,13 @@ from lake.db.names import find_table, qualified
 from lake.db.result import Result
 from lake.db.session import Run
 from lake.db.statements import statement
+from lake.db.statements.sequence import renumbered
 from lake.db.statements.table import like, make_room, new_table
 from lake.db.write.restore import restore_table
 from lake.errors import DuplicateObject, UndefinedTable
 from lake.roles import Role
 from lake.sql import ast
-from lake.storage.catalog.changes import Change, CloneTable, UndropTable
+from lake.storage.catalog.changes import Change, CloneTable, CreateObject, UndropTable
 from lake.storage.catalog.state import State, display_name
 
 CLONE_LEAVES: tuple[str, ...] = ("publish",)  # options that a clone does not take over
@@ -71,9 +72,15 @@ def clone_table(stmt: ast.CreateClone, run: Run) -> Result:
         options = {key: value for key, value in copied.options.items() if key not in CLONE_LEAVES}
         made = like(new_table(state, schema, name, copied.columns), copied)
         made = msgspec.structs.replace(made, options=options, comment=copied.comment)
-        return [*making, CloneTable(made, copied.id)]
+        made, owned = renumbered(made, copied, state, from_start=False)
+        return [*making, CloneTable(made, copied.id), *map(CreateObject, owned)]
 
     result = Result.done("CREATE TABLE", {"table": stmt.name.last, "publish": None})
-    if not database.define(make):
+    # The copies of sequences go on where those are, so what is left of blocks is given back first.
+    source = find_table(run.catalog.state, stmt.source, database.name)
+    owned = [item.id for item in run.catalog.state.objects.values() if item.table == source.id]
+    with database.sequences.held(owned):
+        made = database.define(make)
+    if not made:
         result.notices = (f'relation "{stmt.name}" already exists, skipping',)
     return result

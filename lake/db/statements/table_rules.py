@@ -7,7 +7,8 @@ Spec: SQL, Constraints and defaults 2, 3, 4; reference: constraint extras.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from collections.abc import Sequence as Many
 
 import msgspec
 
@@ -23,7 +24,9 @@ from lake.errors import (
 )
 from lake.sql import ast, parser
 from lake.sql.unparse import unparse
+from lake.storage.catalog.changes import AlterObject, Change, DropObject
 from lake.storage.catalog.model import Constraint, Table
+from lake.storage.catalog.objects import Index, IndexKey, Sequence
 from lake.storage.catalog.state import State, display_name
 
 SUFFIXES = {"unique": "key", "check": "check", "foreign key": "fkey"}
@@ -166,7 +169,56 @@ def _followed(rule: Constraint, place: tuple[str, str], now: tuple[str, str], re
     return msgspec.structs.replace(rule, target=now, target_columns=columns)
 
 
-def _replaced(names: Sequence[str], name: str, to: str) -> tuple[str, ...]:
+def changed_indexes(state: State, before: Table, after: Table) -> list[Change]:
+    """What becomes of indexes when a table's columns change: they follow renames, and go with a column they name."""
+    names = {column.id: column.name for column in after.columns}
+    gone = {column.name for column in before.columns if column.id not in names}
+    renamed = {
+        column.name: names[column.id] for column in before.columns if names.get(column.id, column.name) != column.name
+    }
+    changes: list[Change] = []
+    for item in state.objects.values():
+        if not isinstance(item, Index) or item.table != before.id:
+            continue
+        if gone.intersection(item.columns):
+            changes.append(DropObject(item.id))
+            continue
+        for name, to in renamed.items():
+            if name in item.columns:
+                item = _renamed_index(item, name, to)
+        if item is not state.objects[item.id]:
+            changes.append(AlterObject(item))
+    return changes
+
+
+def _renamed_index(index: Index, name: str, to: str) -> Index:
+    keys = tuple(_renamed_key(key, name, to) for key in index.keys)
+    return msgspec.structs.replace(
+        index,
+        keys=keys,
+        columns=_replaced(index.columns, name, to),
+        include=_replaced(index.include, name, to),
+        where=renamed_in(index.where, name, to),
+    )
+
+
+def _renamed_key(key: IndexKey, name: str, to: str) -> IndexKey:
+    if key.is_column:
+        return msgspec.structs.replace(key, text=to) if key.text == name else key
+    return msgspec.structs.replace(key, text=renamed_in(key.text, name, to))
+
+
+def dropped_sequences(state: State, before: Table, after: Table) -> list[Change]:
+    """Sequences of identity columns that are no longer there."""
+    kept = {column.id for column in after.columns}
+    return [
+        DropObject(item.id)
+        for item in state.objects.values()
+        if isinstance(item, Sequence) and item.table == before.id and item.column not in kept
+    ]
+
+
+def _replaced(names: Many[str], name: str, to: str) -> tuple[str, ...]:
     return tuple(to if item == name else item for item in names)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from lake.db.names import named_parts
 from lake.db.settings import canonical, change_setting
 from lake.db.system import SYSTEM_TABLES
 from lake.db.system.pg_catalog import index_definition, schemas_of
@@ -16,6 +17,7 @@ from lake.db.system.pg_catalog_oids import (
     constraint_oid,
     index_oid,
     keys_of,
+    oid_of,
     own_relations,
     relation_oid,
     schema_oid,
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog
     from lake.db.session import Session
 
-_PART = re.compile(r'\s*("(?:[^"]|"")+"|[^".\s]+)\s*(\.|$)')
 READS = ("select", "usage", "connect", "execute", "references", "temp", "temporary")
 WRITES = ("insert", "update", "delete", "truncate")
 
@@ -43,6 +44,7 @@ class PgNames:
         self._session = session
         self._catalog = catalog
         self._relations = {relation_oid(item): item for item in catalog.state.relations()}
+        self._objects = {relation_oid(item): item for item in catalog.state.named_objects()}
         self._own = {oid: (schema, name) for oid, schema, name in own_relations()}
         self._tables = tables_of(catalog.state)
 
@@ -51,6 +53,8 @@ class PgNames:
         found = self._relations.get(oid)
         if found is not None:
             return found.schema, found.name
+        if oid in self._objects:
+            return self._objects[oid].schema, self._objects[oid].name
         if oid in self._own:
             return self._own[oid]
         for table in self._tables:
@@ -71,12 +75,12 @@ class PgNames:
         """The oid of the relation that a text names."""
         if text.strip().isdigit():
             return int(text)
-        parts = tuple(_plain(part) for part, _ in _PART.findall(text))
+        parts = named_parts(text)
         schemas, name = ((parts[-2],), parts[-1]) if len(parts) > 1 else ((PUBLIC, "pg_catalog"), parts[-1] if parts else "")
         for schema in schemas:
-            found = self._catalog.state.find(name, schema)
+            found = self._catalog.state.names.get((schema, name))
             if found is not None:
-                return relation_oid(found)
+                return oid_of(found)
             for oid, own_schema, own_name in own_relations():
                 if (own_schema, own_name) == (schema, name):
                     return oid
@@ -105,7 +109,7 @@ class PgNames:
 
     def schema_oid(self, text: str) -> int:
         """The oid of a schema."""
-        return int(text) if text.isdigit() else schema_oid(_plain(text.strip()))
+        return int(text) if text.isdigit() else schema_oid(named_parts(text)[-1])
 
     def schema_name(self, oid: int) -> str:
         """The name of a schema."""
@@ -175,10 +179,6 @@ class PgNames:
         change_setting(self._session.settings, name, value)
         found = self._session.settings.get(canonical(name))
         return found.value if found is not None else ""
-
-
-def _plain(part: str) -> str:
-    return part[1:-1].replace('""', '"') if part.startswith('"') else part.lower()
 
 
 assert SYSTEM_TABLES, "importing pg_catalog fills the table"

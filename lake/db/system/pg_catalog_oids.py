@@ -14,6 +14,7 @@ from typing import Final
 
 from lake.db.system import SYSTEM_TABLES
 from lake.storage.catalog.model import PUBLIC, TEMPORARY_IDS, Constraint, Table, View
+from lake.storage.catalog.objects import Object
 from lake.storage.catalog.state import State
 from lake.types import TYPES
 
@@ -96,14 +97,14 @@ def schema_oid(name: str) -> int:
     return SCHEMAS.get(name) or 13_000 + zlib.crc32(name.encode()) % 1_000_000_000
 
 
-def relation_oid(item: Table | View) -> int:
-    """The oid of a table or view."""
-    return FIRST_RELATION + _number(item)
+def relation_oid(item: Table | View | Object) -> int:
+    """The oid of a table, view, sequence or index, or of an enum type."""
+    return oid_of(item.id)
 
 
-def _number(item: Table | View) -> int:
-    """A small number for a relation: its id, and from TEMPORARY on for those of one session alone."""
-    return item.id if item.id < TEMPORARY_IDS else TEMPORARY + item.id - TEMPORARY_IDS
+def oid_of(id: int) -> int:
+    """The oid of what has an id: from TEMPORARY on for what is one session's alone."""
+    return FIRST_RELATION + (id if id < TEMPORARY_IDS else TEMPORARY + id - TEMPORARY_IDS)
 
 
 def own_relations() -> Iterator[tuple[int, str, str]]:
@@ -115,12 +116,12 @@ def own_relations() -> Iterator[tuple[int, str, str]]:
 
 def constraint_oid(table: Table, place: int) -> int:
     """The oid of a table's rule, counted from 0."""
-    return CONSTRAINTS + _number(table) * 256 + place
+    return CONSTRAINTS + (oid_of(table.id) - FIRST_RELATION) * 256 + place
 
 
 def index_oid(table: Table, place: int) -> int:
     """The oid of the index that a key is taken to have."""
-    return INDEXES + _number(table) * 256 + place
+    return INDEXES + (oid_of(table.id) - FIRST_RELATION) * 256 + place
 
 
 def keys_of(table: Table) -> Iterator[tuple[int, Constraint]]:

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from lake.db.names import find_table
+from lake.db.write.identity import refuse_set_identity
 from lake.db.write.incoming import Incoming
 from lake.db.write.keyed import check_keys, keys_of, marked, refuse_change, take_inserted
 from lake.db.write.once import Once
@@ -121,6 +122,7 @@ def change(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Changed,
     table = find_table(run.catalog.state, stmt.table, run.database.name)
     for privilege in _privileges(stmt):
         run.require(privilege, table)
+    refuse_set_identity(stmt, table)
     if run.in_transaction:
         return _attempt(run, stmt, once)
     with run.database.changing(table.id):

@@ -7,7 +7,7 @@ Spec: SQL, Constraints and defaults 1, 2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.db.values import text_values
+from lake.db.write.enums import Labels, enums_of
 from lake.db.write.incoming import Incoming, of_column
 from lake.errors import CheckViolation, InvalidTableDefinition, LakeError, NotNullViolation, UndefinedColumn
 from lake.exec import decimals
@@ -24,7 +25,9 @@ from lake.exec.evaluate import Program
 from lake.exec.operators.base import column_name
 from lake.sql import bound, parser
 from lake.sql.bind import Binder
+from lake.sql.optimizer.expressions import is_volatile
 from lake.storage.catalog.model import Column, Table
+from lake.storage.catalog.state import State
 from lake.types import BOOLEAN, NULL, Decimal, Type
 
 
@@ -40,8 +43,9 @@ class Rules:
     Defaults are evaluated for each row: ``DEFAULT now()`` is the statement's time, ``DEFAULT random()`` each row's own.
     """
 
-    def __init__(self, table: Table, binder: Binder, context: Context) -> None:
+    def __init__(self, table: Table, binder: Binder, context: Context, enums: Mapping[str, Labels]) -> None:
         self.table = table
+        self._enums = enums
         self._inputs = tuple(
             bound.Column(column.type, number, column.name, not column.not_null)
             for number, column in enumerate(table.columns)
@@ -85,6 +89,9 @@ class Rules:
             missing = incoming.missing.get(column.name)
             if missing is not None and column.default:
                 values = pc.if_else(missing, self._default_values(column, incoming.rows), _plain(values))
+        labels = self._enums.get(column.name)
+        if labels is not None:
+            labels.check(_plain(values), column, self.table)
         if column.not_null and values.null_count:
             raise NotNullViolation(
                 f'null value in column "{column.name}" of relation "{self.table.name}" violates not-null constraint',
@@ -114,15 +121,19 @@ class Rules:
                 )
 
 
-def check_definition(table: Table, binder: Binder, context: Context) -> None:
+def check_definition(table: Table, binder: Binder, context: Context, state: State) -> None:
     """Binds every DEFAULT and CHECK of a new table and runs each once, so that what cannot hold is refused at CREATE.
 
+    What answers something else each time, such as nextval, is bound and not run.
     22P02  a DEFAULT that does not cast to its column's type      42804  a CHECK that is not a condition
     """
-    rules = Rules(table, binder, context)
+    enums = enums_of(state, table)
+    rules = Rules(table, binder, context, enums)
     for column in table.columns:
-        if column.default:
-            rules._default_values(column, 1)
+        if column.default and not is_volatile(_default(column, binder)):
+            values = rules._default_values(column, 1)
+            if column.name in enums:
+                enums[column.name].check(_plain(values), column, table)
 
 
 def about(table: Table, **names: str) -> dict[str, str]:

@@ -49,7 +49,7 @@ class CreateType(Statement):
 
 @dataclass(frozen=True, slots=True)
 class AddValue(Statement):
-    """``ALTER TYPE t ADD VALUE IF NOT EXISTS 'b' AFTER 'a'``; ``place`` is ``before`` or ``after`` and ``neighbour`` a label."""
+    """``ALTER TYPE t ADD VALUE IF NOT EXISTS 'b' AFTER 'a'``; ``place`` is ``before`` or ``after`` a ``neighbour``."""
 
     name: Name
     label: str

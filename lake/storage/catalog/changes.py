@@ -111,6 +111,18 @@ class PutSigningKey(msgspec.Struct, frozen=True, tag="put signing key"):
     key: str
 
 
+class AlterView(msgspec.Struct, frozen=True, tag="alter view"):
+    """The view of that id is defined anew, under its name."""
+
+    view: View
+
+
+class AlterSchema(msgspec.Struct, frozen=True, tag="alter schema"):
+    """The schema of that name is defined anew."""
+
+    schema: Schema
+
+
 class CreateObject(msgspec.Struct, frozen=True, tag="create object"):
     """A sequence, type or index is there; its ``id`` is the state's ``next_id``."""
 
@@ -263,7 +275,7 @@ class Forget(msgspec.Struct, frozen=True, tag="forget"):
 
 Change = (
     CreateSchema | DropSchema | CreateTable | AlterTable | DropTable | UndropTable | CloneTable | CreateView | DropView
-    | CreateObject | AlterObject | DropObject | AdvanceSequence
+    | AlterView | AlterSchema | CreateObject | AlterObject | DropObject | AdvanceSequence
     | AppendRows | AddFiles | DeleteRows | Tiered | ReplaceFiles | SealFiles | Truncate | ForgetPast | ForgetProducers
     | Advance | Elected | Forget | PutUser | DropUser | PutSigningKey
 )  # fmt: skip
@@ -272,6 +284,7 @@ DEFINITIONS: Final = (
     CreateSchema, DropSchema, CreateTable, AlterTable, DropTable, UndropTable, CloneTable, CreateView, DropView,
     PutUser, DropUser,
     CreateObject, AlterObject, DropObject,
+    AlterView, AlterSchema, CreateObject, AlterObject, DropObject,
 )  # fmt: skip
 
 

@@ -31,7 +31,9 @@ from lake.storage.catalog.changes import (
     Advance,
     AdvanceSequence,
     AlterObject,
+    AlterSchema,
     AlterTable,
+    AlterView,
     AppendRows,
     Change,
     CloneTable,
@@ -71,7 +73,6 @@ from lake.storage.catalog.model import (
     Progress,
     Schema,
     Table,
-    View,
 )
 from lake.storage.catalog.state import ELECTIONS_MAX, State, display_name, index_times
 from lake.storage.tail.tail import Tail, TailPart, tail_after
@@ -183,20 +184,6 @@ class Draft:
                 raise DuplicateColumn(f'column "{column.name}" takes the place of a dropped one')
         history = fold_past.with_definition(self, table, change.columns)
         self.put(msgspec.structs.replace(table, **definition, gone=(*table.gone, *gone), history=history))
-
-    def _create_view(self, change: CreateView) -> None:
-        view = change.view
-        self.take_name(view.schema, view.name, view.id)
-        made = msgspec.structs.replace(view, created=self.time)
-        self.fields["views"] = self.fields["views"].set(view.id, made)
-        self.fields["next_id"] = max(self.fields["next_id"], view.id + 1)
-
-    def _drop_view(self, change: DropView) -> None:
-        view: View | None = self.fields["views"].get(change.view)
-        if view is None:
-            raise UndefinedTable("the view was dropped")
-        self.fields["views"] = self.fields["views"].remove(view.id)
-        self.fields["names"] = self.fields["names"].remove((view.schema, view.name))
 
     def take_name(self, schema: str, name: str, id: int) -> None:
         """Gives a free name to a table or view.
@@ -444,11 +431,13 @@ _APPLY: Final[dict[type, Callable[[Draft, Any], None]]] = {
     DropTable: fold_past.drop_table,
     UndropTable: fold_past.undrop_table,
     CloneTable: fold_past.clone_table,
-    CreateView: Draft._create_view,
-    DropView: Draft._drop_view,
+    CreateView: fold_objects.create_view,
+    DropView: fold_objects.drop_view,
     PutUser: Draft._put_user,
     DropUser: Draft._drop_user,
     PutSigningKey: Draft._put_signing_key,
+    AlterView: fold_objects.alter_view,
+    AlterSchema: fold_objects.alter_schema,
     CreateObject: fold_objects.create_object,
     AlterObject: fold_objects.alter_object,
     DropObject: fold_objects.drop_object,

@@ -1,4 +1,4 @@
-"""The part of the fold for objects without rows: sequences, enum types, indexes. Spec: SQL, Sequences; Enum types; Indexes.
+"""The part of the fold for what holds no rows: views, sequences, enum types, indexes. Spec: SQL, Sequences and identity.
 
 Sequences and indexes share their names with tables and views, types have names of their own.
 """
@@ -9,14 +9,64 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lake.errors import DuplicateObject, UndefinedObject, UndefinedSchema
-from lake.storage.catalog.changes import AdvanceSequence, AlterObject, CreateObject, DropObject
+from lake.errors import DuplicateObject, UndefinedObject, UndefinedSchema, UndefinedTable
+from lake.storage.catalog.changes import (
+    AdvanceSequence,
+    AlterObject,
+    AlterSchema,
+    AlterView,
+    CreateObject,
+    CreateView,
+    DropObject,
+    DropView,
+)
 from lake.storage.catalog.maps import PersistentMap
+from lake.storage.catalog.model import View
 from lake.storage.catalog.objects import EnumType, Object, Sequence
 from lake.storage.catalog.state import display_name
 
 if TYPE_CHECKING:
     from lake.storage.catalog.fold import Draft
+
+
+def create_view(draft: Draft, change: CreateView) -> None:
+    """A view is there."""
+    view = change.view
+    draft.take_name(view.schema, view.name, view.id)
+    draft.fields["views"] = draft.fields["views"].set(view.id, msgspec.structs.replace(view, created=draft.time))
+    draft.fields["next_id"] = max(draft.fields["next_id"], view.id + 1)
+
+
+def drop_view(draft: Draft, change: DropView) -> None:
+    """A view goes.
+
+    42P01  it was dropped
+    """
+    view: View | None = draft.fields["views"].get(change.view)
+    if view is None:
+        raise UndefinedTable("the view was dropped")
+    draft.fields["views"] = draft.fields["views"].remove(view.id)
+    draft.fields["names"] = draft.fields["names"].remove((view.schema, view.name))
+
+
+def alter_view(draft: Draft, change: AlterView) -> None:
+    """A view is defined anew.
+
+    42P01  it was dropped
+    """
+    if change.view.id not in draft.fields["views"]:
+        raise UndefinedTable("the view was dropped")
+    draft.fields["views"] = draft.fields["views"].set(change.view.id, change.view)
+
+
+def alter_schema(draft: Draft, change: AlterSchema) -> None:
+    """A schema is defined anew.
+
+    3F000  it was dropped
+    """
+    if change.schema.name not in draft.fields["schemas"]:
+        raise UndefinedSchema(f'schema "{change.schema.name}" does not exist')
+    draft.fields["schemas"] = draft.fields["schemas"].set(change.schema.name, change.schema)
 
 
 def create_object(draft: Draft, change: CreateObject) -> None:

@@ -48,6 +48,8 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     stored   what files and log segments call it; a re-added name is stored under another
     default  SQL text, or None
     merge    of a merge table's value: ``sum``, ``count``, ``min`` or ``max``, which combines those of one key
+    identity ``always`` or ``by default``: its values come from a sequence of its own, which the default names
+    enum     id of the type whose labels its texts are, or 0; ``labels`` of a type that has no name
     arrow    the name of the Arrow type it was made with, where that is not the SQL type's own
     """
 
@@ -60,6 +62,9 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     comment: str | None = None
     merge: str = ""
     arrow: str = ""
+    identity: str = ""
+    enum: int = 0
+    labels: tuple[str, ...] = ()
 
     @staticmethod
     def of(id: int, name: str, type: Type, *, not_null: bool = False, default: str | None = None) -> Column:
