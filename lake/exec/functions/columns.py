@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -81,12 +81,17 @@ def with_constants(run: Callable[..., pa.Array], type: pa.DataType, value: Value
     """``run(column, *python values)``, once for each combination of parameters that rows have.
 
     Patterns, formats and units are nearly always constants, and column operations take them as such. Rows where a parameter
-    is NULL are NULL.
+    is NULL are NULL. ``run`` does not see a column of NULLs alone, so what it refuses of a parameter is refused for a value.
     """
+
+    def answers(column: pa.Array, key: Sequence[Any]) -> pa.Array:
+        is_null = None in key or (len(column) and column.null_count == len(column))
+        return pa.nulls(len(column), type) if is_null else run(column, *key)
+
     known = [constant(parameter) for parameter in parameters]
     if all(item is not NOT_CONSTANT for item in known):
         (column,) = columns(value) if isinstance(value, pa.Array) else [as_array(value, 1)]
-        return pa.nulls(len(column), type) if None in known else run(column, *known)
+        return answers(column, known)
     column, *given = columns(value, *parameters)
     rows_by_parameters: dict[tuple[Any, ...], list[int]] = {}
     for row, key in enumerate(zip(*(item.to_pylist() for item in given), strict=True)):
@@ -94,7 +99,7 @@ def with_constants(run: Callable[..., pa.Array], type: pa.DataType, value: Value
     parts, places = [], []
     for key, rows in rows_by_parameters.items():
         there = np.array(rows, np.int64)
-        parts.append(pa.nulls(len(rows), type) if None in key else run(column.take(pa.array(there)), *key))
+        parts.append(answers(column.take(pa.array(there)), key))
         places.append(there)
     order = np.empty(len(column), np.int64)
     if places:
