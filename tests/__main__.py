@@ -9,6 +9,8 @@
     python -m tests random --count 5000    random SELECTs on the lake and on Postgres, compared
     python -m tests bench tpch --scale 1   a bench of tests/bench, by name
     python -m tests crash --runs 200       kills a writing process, and looks whether what it acknowledged is there
+    python -m tests model --runs 2000      random statements against a plain model of tables, now and in the past
+    python -m tests isolation              transactions of many sessions at once, and a checker of what they saw
     python -m tests tpch --scale 0.1       the answers of TPC-H with rows in files and in the tail, over HTTP and the program
     python -m tests tpcds --data FOLDER    TPC-DS on the lake and on DuckDB, compared
     python -m tests functions --file FILE  a catalogue of functions against what each engine answered
@@ -33,6 +35,8 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 MODULES: Final = {
     "random": "tests.random_sql",
     "crash": "tests.crash.run",
+    "model": "tests.model",
+    "isolation": "tests.isolation",
     "fuzz": "tests.fuzz",
     "tpch": "tests.tpch_places",
     "tpcds": "tests.tpcds",

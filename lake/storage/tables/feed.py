@@ -64,19 +64,36 @@ class _Block:
         """Rows written by commits after ``after`` up to ``upto``, and which commit wrote each."""
         if self.high <= after or self.low > upto:
             return NONE.at, NONE.at
-        versions = self.read([_SYSTEM[VERSION]]).column(0).to_numpy(zero_copy_only=False)
-        rows = np.flatnonzero((versions > after) & (versions <= upto))
+        versions = self._versions()
+        told = (versions > after) & (versions <= upto)
+        told[self._passing()] = False
+        rows = np.flatnonzero(told)
         return rows, versions[rows]
 
     def died(self, after: int, upto: int) -> tuple[Numbers, Numbers]:
         """Rows taken away by those commits, and by which."""
         within = (self.gone.numbers > after) & (self.gone.numbers <= upto)
+        if within.any():
+            within &= ~np.isin(self.gone.at, self._passing())
         rows, numbers = self.gone.at[within], self.gone.numbers[within]
         if after < self.lost <= upto:
             rest = np.setdiff1d(np.arange(self.rows), self.gone.at, assume_unique=True)
             rows = np.concatenate([rows, rest])
             numbers = np.concatenate([numbers, np.full(len(rest), self.lost, np.int64)])
         return rows, numbers
+
+    def _versions(self) -> Numbers:
+        found: Numbers = self.read([_SYSTEM[VERSION]]).column(0).to_numpy(zero_copy_only=False)
+        return found
+
+    def _passing(self) -> Numbers:
+        """Rows that one commit wrote and took away, as a transaction may: nobody has ever seen them."""
+        may = (self.gone.numbers >= self.low) & (self.gone.numbers <= self.high)
+        if not may.any():
+            return NONE.at
+        at, numbers = self.gone.at[may], self.gone.numbers[may]
+        passing: Numbers = at[self._versions()[at] == numbers]
+        return passing
 
     def may_die(self, after: int, upto: int) -> bool:
         """Whether ``died`` may answer rows."""
