@@ -11,6 +11,7 @@
     python -m tests crash --runs 200       kills a writing process, and looks whether what it acknowledged is there
     python -m tests model --runs 2000      random statements against a plain model of tables, now and in the past
     python -m tests isolation              transactions of many sessions at once, and a checker of what they saw
+    python -m tests leaks --count 20000    random queries of a user with partial grants, beside a lake that has no more
     python -m tests tpch --scale 0.1       the answers of TPC-H with rows in files and in the tail, over HTTP and the program
     python -m tests tpcds --data FOLDER    TPC-DS on the lake and on DuckDB, compared
     python -m tests functions --file FILE  a catalogue of functions against what each engine answered
@@ -38,6 +39,7 @@ MODULES: Final = {
     "model": "tests.model",
     "isolation": "tests.isolation",
     "fuzz": "tests.fuzz",
+    "leaks": "tests.leaks",
     "tpch": "tests.tpch_places",
     "tpcds": "tests.tpcds",
     "update": "tests.slt",
