@@ -19,7 +19,7 @@ from lake.clock import Clock, SystemClock
 from lake.config import Config
 from lake.db.catalog import StatementCatalog
 from lake.db.hold import Hold
-from lake.db.names import find_table, qualified
+from lake.db.names import find_table, named_parts, qualified
 from lake.db.repeats import Repeats
 from lake.db.rights.callers import Callers
 from lake.db.rights.granted import Rights
@@ -39,7 +39,7 @@ from lake.sql.bind import Binder
 from lake.sql.catalog import Settings
 from lake.storage.catalog.changes import AlterTable, Change, CreateTable
 from lake.storage.catalog.model import Column, Table
-from lake.storage.catalog.state import State
+from lake.storage.catalog.state import State, display_name
 from lake.storage.commits.sequencer import Acknowledged, Append, Flush, is_same
 from lake.storage.commits.terms import find_address
 from lake.storage.lake import Lake, open_store
@@ -331,10 +331,20 @@ class Database:
                 self._rules.popitem(last=False)
         return known
 
+    def enum(self, text: str) -> tuple[str, tuple[str, ...]] | None:
+        """Name and labels of the enum type that a text names, or None."""
+        parts = named_parts(text)
+        schema, name = qualified(parts, self.name) if 1 <= len(parts) <= 2 else ("", "")
+        found = self.lake.state.enum_type(name, schema)
+        return None if found is None else (display_name(found.schema, found.name), found.labels)
+
     def settings(self) -> Settings:
         """The settings of a request that is no statement."""
         return Settings(
-            now=self.clock.now(), database=self.name, sequences=lambda: SessionSequences(self, None)
+            now=self.clock.now(),
+            database=self.name,
+            enums=self.enum,
+            sequences=lambda: SessionSequences(self, None),
         )
 
     def stats(self) -> dict[str, Any]:

@@ -386,6 +386,7 @@ class Session:
             session=values,
             names=self._names,
             config=self.database.config,
+            enums=self.database.enum,
             sequences=lambda: SessionSequences(self.database, self),
         )
 

@@ -102,6 +102,7 @@ class Settings:
     local_files whether files of this machine may be read
     user, database, schema, session    what the functions of those names answer
     rights      what the caller was granted, where that is less than everything
+    enums       name and labels of the enum type that a text names, or None
     sequences   makes what hands out the numbers of sequences
     names       makes what the functions of pg_catalog look names and oids up in
     config      the program's configuration, for functions that reach out of it
@@ -118,6 +119,7 @@ class Settings:
     rights: Any = field(default=None, compare=False, repr=False)
     names: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
     config: Config | None = field(default=None, compare=False, repr=False)
+    enums: Callable[[str], tuple[str, tuple[str, ...]] | None] | None = field(default=None, compare=False, repr=False)
     sequences: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
 
 

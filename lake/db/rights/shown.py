@@ -15,12 +15,13 @@ import msgspec
 from lake.db.rights.granted import Rights, roles_of
 from lake.storage.catalog.maps import PersistentMap
 from lake.storage.catalog.model import Constraint, Table, View
+from lake.storage.catalog.objects import EnumType, Index, Object
 from lake.storage.catalog.state import State
 
 # Every field of State: what is cut, and what tells nothing of what a lake holds. A test holds this against State, so that
 # a field which is new is thought about.
 CUT: Final = frozenset(
-    "tables past views names tails deletes users signing_key producers garbage".split()
+    "tables past views names objects type_names tails deletes users signing_key producers garbage".split()
 )
 PLAIN: Final = frozenset(
     "number time term format definitions next_id next_row_id tail_rows schemas times elections".split()
@@ -33,7 +34,10 @@ def shown_state(state: State, rights: Rights) -> State:
     views = [cut_view(view, rights) for view in state.views.values() if rights.sees(view)]
     past = [cut_table(table, rights) for table in state.past.values() if rights.sees(table)]
     kept = {table.id for table in (*tables, *past)}
-    relations: list[Table | View] = [*tables, *views]
+    objects = [item for item in state.objects.values() if _is_shown(item, {table.id: table for table in tables})]
+    named = set(state.names.values())
+    relations: list[Table | View | Object] = [*tables, *views]
+    relations += [item for item in objects if not isinstance(item, EnumType) and item.id in named]
     own = roles_of(state.users, rights.user)
     return replace(
         state,
@@ -41,6 +45,8 @@ def shown_state(state: State, rights: Rights) -> State:
         past=PersistentMap((table.id, table) for table in past),
         views=PersistentMap((view.id, view) for view in views),
         names=PersistentMap(((item.schema, item.name), item.id) for item in relations),
+        objects=PersistentMap((item.id, item) for item in objects),
+        type_names=state.type_names,
         tails=PersistentMap((id, tail) for id, tail in state.tails.items() if id in kept),
         deletes=PersistentMap((id, found) for id, found in state.deletes.items() if id in kept),
         users=PersistentMap((name, user) for name, user in state.users.items() if name in own),
@@ -48,6 +54,18 @@ def shown_state(state: State, rights: Rights) -> State:
         producers=PersistentMap(),
         garbage=PersistentMap(),
     )
+
+
+def _is_shown(item: Object, tables: dict[int, Table]) -> bool:
+    """Types are shown to everyone; of sequences and indexes, those of columns that may be read."""
+    if isinstance(item, EnumType):
+        return True
+    table = tables.get(item.table)
+    if table is None:
+        return False
+    if isinstance(item, Index):
+        return all(table.column(name) is not None for name in item.columns)
+    return any(column.id == item.column for column in table.columns)
 
 
 def cut_table(table: Table, rights: Rights) -> Table:

@@ -27,7 +27,7 @@ from lake.storage.catalog.changes import AlterObject, Change, CreateObject, Drop
 from lake.storage.catalog.model import Column
 from lake.storage.catalog.objects import EnumType
 from lake.storage.catalog.state import State, display_name
-from lake.types import TEXT, Type
+from lake.types import Type
 
 LABEL_CHARS_MAX: Final = 256
 
@@ -158,7 +158,7 @@ def column_of(number: int, item: ast.ColumnDefinition, state: State, database: s
     def of(type: Type) -> Column:
         return Column.of(number, item.name, type, not_null=item.not_null, default=item.default_text)
 
-    made = of(TEXT)
+    made = of(bind_type(ast.TypeName("varchar")))
     if name.labels:
         check_labels(name.labels)
         _refuse_lists(name)

@@ -18,6 +18,7 @@ from lake.db.statements.table_rules import columns_in
 from lake.errors import DuplicateColumn, FeatureNotSupported, UndefinedColumn, UndefinedObject, WrongObjectType
 from lake.roles import Role
 from lake.sql import ast
+from lake.sql.unparse import unparse
 from lake.storage.catalog.changes import AlterObject, Change, CreateObject
 from lake.storage.catalog.model import Constraint, Table
 from lake.storage.catalog.objects import Index, IndexKey
@@ -82,7 +83,8 @@ def _index_of(stmt: ast.CreateIndex, table: Table, state: State, database: str, 
     keys, columns = [], []
     for key in stmt.keys:
         is_column = isinstance(key.expr, ast.Column)
-        keys.append(IndexKey(key.expr.name.last if isinstance(key.expr, ast.Column) else key.text, key.order, is_column))
+        text = key.expr.name.last if isinstance(key.expr, ast.Column) else unparse(key.expr)
+        keys.append(IndexKey(text, key.order, is_column))
         columns += sorted(columns_in(key.text))
     columns += [*stmt.include, *sorted(columns_in(stmt.where_text or ""))]
     for name in columns:

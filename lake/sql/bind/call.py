@@ -7,7 +7,7 @@ from typing import Final
 from lake.arrow_names import arrow_spelling
 from lake.errors import FeatureNotSupported, SyntaxFailure, WrongObjectType
 from lake.sql import ast, bound
-from lake.sql.bind import aggregate, generators, unnest, window
+from lake.sql.bind import aggregate, enums, generators, unnest, window
 from lake.sql.bind.arguments import bind_arguments, function_name, ordered_arguments
 from lake.sql.bind.expr import compare, negate
 from lake.sql.bind.overload import call_function, call_operator, choose, dialect_name, takes_count, unknown_function
@@ -27,6 +27,8 @@ def bind_call(call: ast.Call, env: Env) -> Expr:
         return bind_overlaps(call, env)
     if name in unnest.NAMES:
         return unnest.bind_unnest_call(call, name, env)
+    if name in enums.FUNCTIONS:
+        call = enums.with_labels(call, name, env)
     overloads = FUNCTIONS.get(name)
     if not overloads:
         raise unknown_function(name, None, env.position(call))

@@ -32,6 +32,7 @@ from lake.sql.bind.coerce import (
     merged_type,
     number_literal,
 )
+from lake.sql.bind.enums import cast_to_enum, enum_of
 from lake.sql.bind.nested import field_of_column
 from lake.sql.bind.overload import call_function, call_operator
 from lake.sql.bind.scope import Env, binds, find_column, missing_column
@@ -90,6 +91,9 @@ def _number(value: int | PyDecimal | float, env: Env) -> Literal:
 @binds(ast.TypedLiteral)
 def bind_typed_literal(expr: ast.TypedLiteral, env: Env) -> Expr:
     """``DATE '2024-01-01'``."""
+    enum = enum_of(expr.type, env)
+    if enum is not None:
+        return cast_to_enum(Literal(TEXT, expr.text), enum, env, expr, is_try=False)
     type = bind_type(expr.type)
     if isinstance(type, Decimal) and not expr.type.arguments:
         return number_literal(literals.parse_number(expr.text))
@@ -375,6 +379,9 @@ def bind_cast(expr: ast.Cast, env: Env) -> Expr:
     word = expr.type.name.lower().removeprefix("pg_catalog.")
     if word in CATALOG_TYPES and not expr.type.dimensions:
         return _bind_catalog_cast(word, env.bind(expr.operand), expr, env)
+    enum = enum_of(expr.type, env)
+    if enum is not None:
+        return cast_to_enum(env.bind(expr.operand), enum, env, expr, is_try=expr.is_try)
     operand, type = env.bind(expr.operand), bind_type(expr.type)
     if operand.type == type and arrow_spelling(operand.type) == arrow_spelling(type):
         return operand
