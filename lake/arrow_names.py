@@ -176,7 +176,7 @@ def parse_arrow_name(name: str) -> Type:
         case ("decimal32" | "decimal64" | "decimal128" | "decimal256"), _:
             found = parse_type_name("decimal", tuple(int(part) for part in arguments))
             assert isinstance(found, Decimal)
-            spelled = f"{head.title()}({found.precision}, {found.scale})"
+            spelled = f"{head.title()}({', '.join(arguments)})"
             return found if head == "decimal128" else replace(found, spelled=spelled)
     return parse_type_name(head, tuple(int(part) for part in arguments if part.isdigit()))
 

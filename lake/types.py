@@ -22,6 +22,7 @@ import pyarrow as pa
 from lake.errors import FeatureNotSupported, InvalidTableDefinition, UndefinedObject
 
 DECIMAL_DIGITS_MAX: Final = 38
+DECIMAL256_DIGITS_MAX: Final = 76
 DECIMAL_INT64_DIGITS_MAX: Final = 18  # 10**18 - 1 is the largest run of nines an int64 holds
 
 
@@ -379,7 +380,10 @@ def parse_type_name(name: str, arguments: tuple[int, ...] = ()) -> Type:
             case ():
                 return DECIMAL_DEFAULT
             case (precision,):
-                return Decimal(precision, 0)
+                return parse_type_name(name, (precision, 0))
+            case (precision, scale) if DECIMAL_DIGITS_MAX < precision <= DECIMAL256_DIGITS_MAX:
+                # The first 38 digits hold what there is; a value of more is refused.
+                return Decimal(DECIMAL_DIGITS_MAX, scale, spelled=f"Decimal256({precision}, {scale})")
             case (precision, scale):
                 return Decimal(precision, scale)
     if lowered == "float" and arguments:

@@ -143,7 +143,8 @@ def _number(value: str, start: int) -> tuple[str, object]:
 
 def _bytes(value: str, start: int) -> tuple[str, object]:
     try:
-        return "BYTES", bytes.fromhex(value[2:-1])
+        digits = value[2:-1]
+        return "BYTES", bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}")
     except ValueError as error:
         raise SyntaxFailure(f"invalid hexadecimal data: {value}", position=start + 1) from error
 

@@ -14,7 +14,7 @@ TYPE is a SQL type, or
     ANY        any type, passed as it is            NUMERIC   any integer, float or decimal, passed as it is
     INTEGER    any integer (INT is 32 bits)         DECIMAL   any decimal, passed as it is
     T, U       one type throughout the call: arguments are cast to their common type        T[]  a list of it
-    TEMPORAL   DATE, TIMESTAMP or TIMESTAMPTZ, passed as it is
+    TEMPORAL   DATE, TIMESTAMP or TIMESTAMPTZ, passed as it is      STRING    text, to which nothing else is cast
     LAMBDA     a lambda over elements of the lists before it
 and a result that depends on the arguments is given by ``returns=``, a function from argument types to its type.
 """

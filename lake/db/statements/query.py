@@ -100,7 +100,7 @@ def _summary(number: int, name: str, type: Type) -> str:
     column = f"c{number}"
     value = f"{column}::DOUBLE" if isinstance(type, Integer | Float | Decimal) else "NULL::DOUBLE"
     mean, spread = f"avg({value})", f"stddev({value})"
-    q25, q50, q75 = (f"approx_percentile_cont({value}, {share})" for share in (0.25, 0.5, 0.75))
+    q25, q50, q75 = (f"percentile_cont({value}, {share})" for share in (0.25, 0.5, 0.75))
     text = "'" + name.replace("'", "''") + "'"
     return (
         f"SELECT {text} AS column_name, '{type.sql}' AS column_type, min({column})::VARCHAR AS min, "

@@ -11,6 +11,7 @@ import pyarrow as pa
 from lake.errors import DatetimeOverflow, UndefinedFunction
 from lake.exec import decimals
 from lake.exec.cast import DOUBLE_EXACT_MAX, interval_array, interval_parts
+from lake.exec.comparisons import DAYS_OF_MONTH, NANOSECONDS_OF_DAY
 from lake.exec.decimals import Scaled
 from lake.exec.functions.arithmetic import INTEGER_NAMES, same_type
 from lake.exec.kernels import views
@@ -173,6 +174,16 @@ def avg(call: CallInfo, constants: Constants) -> Accumulator:
             return ExactSum(averages=True)
 
 
+@aggregate("avg(value INTERVAL) -> INTERVAL", group=GROUP, aliases=("mean",))
+def average_intervals(call: CallInfo, constants: Constants) -> Accumulator:
+    """The mean of intervals: what is left of months goes into days, of days into time.
+
+    >>> avg(x) FROM (VALUES (INTERVAL '1 day'), (INTERVAL '2 hours')) AS t(x)
+    13 hours
+    """
+    return IntervalAverage()
+
+
 class DecimalAverage:
     """The mean of decimals; ``digits`` more after the point than they have. ``sum`` may be that of another aggregate."""
 
@@ -262,6 +273,27 @@ class IntervalSum:
             raise DatetimeOverflow("interval out of range")
         valid = (views.values_of(self._count.finish(group_count)) > 0).astype(np.uint8)
         return interval_array(parts[:, 0], parts[:, 1], parts[:, 2], valid)
+
+
+class IntervalAverage(IntervalSum):
+    """Means of intervals."""
+
+    def finish(self, group_count: int) -> pa.Array:
+        """The means, NULL where no value counted."""
+        parts = resized(self._parts, group_count)[:group_count].astype(object)
+        counts = views.values_of(self._count.finish(group_count))
+        many = np.maximum(counts, 1).astype(object)
+        months, left = _divided(parts[:, 0], many)
+        days, left = _divided(parts[:, 1] + left * DAYS_OF_MONTH, many)
+        nanoseconds, _ = _divided(parts[:, 2] + left * NANOSECONDS_OF_DAY, many)
+        months, days, nanoseconds = (part.astype(np.int64) for part in (months, days, nanoseconds))
+        return interval_array(months, days, nanoseconds, (counts > 0).astype(np.uint8))
+
+
+def _divided(numbers: Any, by: Any) -> tuple[Any, Any]:
+    """Quotients cut towards zero, and what is left."""
+    quotients = np.abs(numbers) // by * np.where(numbers < 0, -1, 1)
+    return quotients, numbers - quotients * by
 
 
 # --- extremes --------------------------------------------------------------------------------------------------------

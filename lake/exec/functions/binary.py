@@ -107,7 +107,7 @@ def _decode(item: str, form: str) -> bytes:
         raise InvalidText(f'invalid {form} text: "{item}"') from None
 
 
-@scalar("encode(value VARCHAR, form VARCHAR) -> VARCHAR", group=GROUP)
+@scalar("encode(value STRING, form VARCHAR) -> VARCHAR", group=GROUP)
 @scalar("encode(value BYTEA, form VARCHAR) -> VARCHAR", group=GROUP)
 def encode(value: Value, form: Value) -> pa.Array:
     """Bytes as text: hex, base64 (without =), base64pad or escape.
@@ -129,7 +129,7 @@ def encode(value: Value, form: Value) -> pa.Array:
     return with_constants(run, pa.string(), value, form)
 
 
-@scalar("decode(text VARCHAR, form VARCHAR) -> BYTEA", group=GROUP)
+@scalar("decode(text STRING, form VARCHAR) -> BYTEA", group=GROUP)
 def decode(text: Value, form: Value) -> pa.Array:
     """The bytes of a text: hex or base64.
 

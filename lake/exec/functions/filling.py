@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -137,6 +139,45 @@ class WeightedQuantile(Collected):
         with np.errstate(all="ignore"):
             made = numbers[place] + ((rank - (before[place] - base)) / weights[place] - 0.5) * spread
         return views.to_array(np.clip(made, low, high), pa.float64(), some.astype(np.uint8))
+
+
+@aggregate("approx_percentile_cont(value DOUBLE, percentile DOUBLE) -> DOUBLE", group="aggregates")
+@aggregate("approx_percentile_cont(value DOUBLE, percentile DOUBLE, centroids BIGINT) -> DOUBLE", group="aggregates")
+def approx_percentile_cont(call: CallInfo, constants: Constants) -> Accumulator:
+    """The value below which the share of values lies, between two values in proportion.
+
+    >>> approx_percentile_cont(0.5) WITHIN GROUP (ORDER BY i) FROM (VALUES (1), (2), (4), (8)) AS t(i)
+    2.5
+
+    22023  a share out of 0 to 1, or no centroids
+    """
+    share, centroids = constants[1], constants[2] if len(constants) > 2 else 1
+    if not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise InvalidParameter(f"percentile value {share} is not between 0 and 1")
+    if not isinstance(centroids, int) or centroids < 1:
+        raise InvalidParameter("the number of centroids must be a constant greater than 0")
+    return EvenQuantile(call, 1 - share if call.descending else float(share))
+
+
+@aggregate("approx_median(value DOUBLE) -> DOUBLE", group="aggregates")
+def approx_median(call: CallInfo, constants: Constants) -> Accumulator:
+    """The middle value, between two values in proportion.
+
+    >>> approx_median(i) FROM (VALUES (1), (2), (4), (8)) AS t(i)
+    2.5
+    """
+    return EvenQuantile(call, 0.5)
+
+
+class EvenQuantile(WeightedQuantile):
+    """A share's value among values of one weight."""
+
+    def __init__(self, call: CallInfo, share: float) -> None:
+        super().__init__(replace(call, types=(DOUBLE, DOUBLE)), share)
+
+    def update(self, groups: Any, group_count: int, arguments: Sequence[pa.Array]) -> None:
+        """Adds a batch of values."""
+        super().update(groups, group_count, [arguments[0], pa.array(np.ones(len(arguments[0])))])
 
 
 # --- bins ------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lake.errors import InvalidEscape, InvalidParameter, InvalidRegularExpression
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import over_texts, per_row, with_constants
+from lake.exec.functions.columns import constant, over_texts, per_row, with_constants
 from lake.exec.kernels import views
 from lake.exec.kernels.strings import like_mask
 from lake.sql.registry import scalar
@@ -80,9 +80,10 @@ def standard_pattern(pattern: str, escape: str) -> str:
         char = pattern[place]
         if char == escape:
             place += 1
-            if place == len(pattern):
+            if place == len(pattern) and escape != "\\":
                 raise InvalidEscape("LIKE pattern must not end with escape character")
-            char = pattern[place]
+            # A backslash that nothing follows stands for itself.
+            char = pattern[place] if place < len(pattern) else escape
             parts.append("\\" + char if char in "%_\\" else char)
         else:
             parts.append("\\\\" if char == "\\" else char)
@@ -212,7 +213,15 @@ def regexp_like(text: Value, pattern: Value, flags: Value = NOTHING) -> pa.Array
     >>> regexp_like('ABC', 'b', 'i')
     true
     """
-    return with_constants(_matches, pa.bool_(), text, pattern, flags)
+    return with_constants(_matches, pa.bool_(), text, pattern, _of_one_match("regexp_like", flags))
+
+
+def _of_one_match(name: str, flags: Value) -> Value:
+    """22023 for the flag ``g`` of a function that looks for one match."""
+    known = constant(flags)
+    if isinstance(known, str) and "g" in known:
+        raise InvalidParameter(f'{name}() does not support the "global" option')
+    return flags
 
 
 @scalar("regexp_full_match(text VARCHAR, pattern VARCHAR) -> BOOLEAN", group=GROUP, origin="duckdb")
@@ -309,6 +318,7 @@ def regexp_match(text: Value, pattern: Value, flags: Value = NOTHING) -> pa.Arra
             return None
         return list(match.groups()) if match.re.groups else [match[0]]
 
+    flags = _of_one_match("regexp_match", flags)
     return with_constants(over_texts(run, pa.list_(pa.string())), pa.list_(pa.string()), text, pattern, flags)
 
 

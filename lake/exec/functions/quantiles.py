@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lake.errors import InvalidParameter, UndefinedFunction
 from lake.exec import decimals
+from lake.exec.cast import decimal_to_double
 from lake.exec.constants import list_array
 from lake.exec.decimals import Scaled
 from lake.exec.functions.aggregates import Constants
@@ -29,13 +30,14 @@ DAY: Final = 86_400_000_000  # in microseconds
 
 
 def quantile_type(types: tuple[Type, ...]) -> Type:
-    """DOUBLE of integers, TIMESTAMP of dates, else the type itself; a list of it for a list of shares.
+    """DOUBLE of numbers, TIMESTAMP of dates, else the type itself, as a median's of decimals; a list for a list of shares.
 
     42883  a type whose values have nothing between them
     """
     if not isinstance(types[0], Integer | Float | Decimal | Date | Time | Timestamp):
         raise UndefinedFunction(f"quantiles of {types[0].sql} do not exist")
-    made = DOUBLE if isinstance(types[0], Integer) else TIMESTAMP if isinstance(types[0], Date) else types[0]
+    counted = isinstance(types[0], Integer) or (isinstance(types[0], Decimal) and len(types) > 1)
+    made = DOUBLE if counted else TIMESTAMP if isinstance(types[0], Date) else types[0]
     return List(made) if len(types) > 1 and isinstance(types[1], List) else made
 
 
@@ -62,7 +64,7 @@ def _shares(constants: Constants) -> tuple[float, ...]:
     return tuple(float(share) for share in shares)
 
 
-@aggregate("median(value ANY) -> ANY", group=GROUP, returns=_median_type, aliases=("approx_median",))
+@aggregate("median(value ANY) -> ANY", group=GROUP, returns=_median_type)
 def median(call: CallInfo, constants: Constants) -> Accumulator:
     """The middle value, or the mean of the two in the middle; of texts and the like the lower of the two.
 
@@ -85,9 +87,8 @@ def _of_what_has_a_middle(share: str, *aliases: str) -> Callable[[F], F]:
     return register
 
 
-@_of_what_has_a_middle("share DOUBLE, centroids BIGINT", "approx_percentile_cont")
 @_of_what_has_a_middle("shares DOUBLE[]", "quantile_cont")
-@_of_what_has_a_middle("share DOUBLE", "quantile_cont", "approx_percentile_cont")
+@_of_what_has_a_middle("percentile DOUBLE", "quantile_cont")
 def percentile_cont(call: CallInfo, constants: Constants) -> Accumulator:
     """The value below which the share of values lies, between two values in proportion; a list for a list of shares.
 
@@ -157,11 +158,14 @@ class Quantile(Sorted):
         second = np.where(counts > 0, offsets[:-1] + np.minimum(low + 1, np.maximum(counts - 1, 0)), 0)
         match self._returns:
             case Decimal():
-                return self._of_decimals(values, first, second, part, there)
+                return self._between_decimals(values, first, np.where(part == 0, first, second), there)
             case Timestamp() | Time():
                 moments = views.values_of(values).astype(np.int64) * (DAY if isinstance(self._types[0], Date) else 1)
                 moved = np.rint((moments[second] - moments[first]) * part).astype(np.int64)
                 return views.to_array(moments[first] + moved, self._returns.physical, there)
+        type = self._types[0]
+        if isinstance(type, Decimal):
+            values = decimal_to_double(values, type.scale)
         numbers = views.values_of(values).astype(np.float64)
         with np.errstate(invalid="ignore"):
             between = numbers[first] + (numbers[second] - numbers[first]) * part
@@ -169,13 +173,12 @@ class Quantile(Sorted):
         kind = np.float32 if self._returns != DOUBLE else np.float64
         return views.to_array(answers.astype(kind), self._returns.physical, there)
 
-    def _of_decimals(self, values: pa.Array, first: Any, second: Any, part: Any, there: Any) -> pa.Array:
+    def _between_decimals(self, values: pa.Array, first: Any, second: Any, there: Any) -> pa.Array:
+        """Medians: halves of the sums of two values, cut to the digits that these have."""
         assert isinstance(self._returns, Decimal)
         lower, upper = (decimals.scaled(values.take(pa.array(places))) for places in (first, second))
         assert lower is not None and upper is not None
-        millionths = Scaled(np.round(part * 1_000_000).astype(np.int64))
-        moved = decimals.multiply(decimals.subtract(upper, lower), millionths, drop=6)
-        found = decimals.add(lower, moved)
+        found = decimals.divide(decimals.add(lower, upper), Scaled(2))
         return decimals.widen(decimals.to_value(Scaled(found.values, there), self._returns), self._returns)
 
 

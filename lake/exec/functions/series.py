@@ -22,7 +22,7 @@ from lake.rows import Part, Predicate
 from lake.sql.catalog import ColumnStatistics, Settings, Table, TableColumn, TableStatistics
 from lake.sql.literals import EPOCH, ONE_MICROSECOND
 from lake.sql.registry import CallInfo, scalar, table_function
-from lake.types import BIGINT, DATE, TIMESTAMP, TIMESTAMPTZ, List, Type
+from lake.types import BIGINT, TIMESTAMP, TIMESTAMPTZ, List, Type
 
 GROUP: Final = "lists"
 PART_ROWS: Final = 1 << 20
@@ -251,7 +251,6 @@ def range_(settings: Settings, *bounds: int | None) -> Table:
     return _number_table("range", start, stop, bounds[2] if len(bounds) == 3 else 1, inclusive=False)
 
 
-@table_function("generate_series(start DATE, stop DATE, step INTERVAL) -> TABLE", lists="generate_series")
 @table_function("generate_series(start TIMESTAMP, stop TIMESTAMP, step INTERVAL) -> TABLE", lists="generate_series")
 @table_function("generate_series(start TIMESTAMPTZ, stop TIMESTAMPTZ, step INTERVAL) -> TABLE", lists="generate_series")
 def generate_moments(settings: Settings, start: Any, stop: Any, step: tuple[int, int, int] | None) -> Table:
@@ -263,14 +262,13 @@ def generate_moments(settings: Settings, start: Any, stop: Any, step: tuple[int,
     return _moment_table("generate_series", start, stop, step, inclusive=True)
 
 
-@table_function("range(start DATE, stop DATE, step INTERVAL) -> TABLE", lists="range")
 @table_function("range(start TIMESTAMP, stop TIMESTAMP, step INTERVAL) -> TABLE", lists="range")
 @table_function("range(start TIMESTAMPTZ, stop TIMESTAMPTZ, step INTERVAL) -> TABLE", lists="range")
 def range_moments(settings: Settings, start: Any, stop: Any, step: tuple[int, int, int] | None) -> Table:
     """A row for each moment from a start up to a stop, that left out, by a step.
 
     >>> SELECT * FROM range(DATE '2024-01-01', DATE '2024-01-03', INTERVAL '1 day')
-    2024-01-01 / 2024-01-02
+    2024-01-01T00:00:00 / 2024-01-02T00:00:00
     """
     return _moment_table("range", start, stop, step, inclusive=False)
 
@@ -278,11 +276,11 @@ def range_moments(settings: Settings, start: Any, stop: Any, step: tuple[int, in
 def _moment_table(name: str, start: Any, stop: Any, step: tuple[int, int, int] | None, *, inclusive: bool) -> Table:
     moment = start if start is not None else stop
     zoned = isinstance(moment, datetime) and moment.tzinfo is not None
-    type: Type = TIMESTAMPTZ if zoned else TIMESTAMP if isinstance(moment, datetime) else DATE
+    type: Type = TIMESTAMPTZ if zoned else TIMESTAMP
     if start is None or stop is None or step is None:
         return _table(name, type, Series(0, lambda first, count: pa.array([], type.physical)))
     micros = moment_series(_micros(start), _micros(stop), step, inclusive=inclusive)
-    values = views.to_array(micros // MICROSECONDS_OF_DAY if type == DATE else micros, type.physical)
+    values = views.to_array(micros, type.physical)
     return _table(name, type, Series(len(values), lambda first, count: values.slice(first, count)))
 
 

@@ -108,7 +108,7 @@ def join(a: Value, b: Value) -> pa.Array:
     return pc.binary_join_element_wise(a, b, "")
 
 
-@scalar("concat(texts VARCHAR...) -> VARCHAR", group=GROUP, strict=False, takes_call=True)
+@scalar("concat(text VARCHAR, texts VARCHAR...) -> VARCHAR", group=GROUP, strict=False, takes_call=True)
 def concat(*texts: Value, call: CallInfo) -> pa.Array:
     """All texts as one; NULLs are skipped.
 
@@ -157,8 +157,8 @@ def _refuse_long(size: int | None) -> None:
 # --- parts -----------------------------------------------------------------------------------------------------------
 
 
-@scalar("substr(str VARCHAR, start_pos BIGINT) -> VARCHAR", group=GROUP, aliases=("substring", "mid"))
-@scalar("substr(str VARCHAR, start_pos BIGINT, length BIGINT) -> VARCHAR", group=GROUP, aliases=("substring", "mid"))
+@scalar("substr(str STRING, start_pos BIGINT) -> VARCHAR", group=GROUP, aliases=("substring", "mid"))
+@scalar("substr(str STRING, start_pos BIGINT, length BIGINT) -> VARCHAR", group=GROUP, aliases=("substring", "mid"))
 def substr(text: Value, start: Value, length: Value | None = None) -> pa.Array:
     """Characters from a position on; positions before the first count, though nothing is there.
 
@@ -359,7 +359,7 @@ def _cut_each(text: str, lengths: Any) -> pa.Array:
 # --- searching -------------------------------------------------------------------------------------------------------
 
 
-@scalar("strpos(text VARCHAR, part VARCHAR) -> INT", group=GROUP, aliases=("position", "instr"))
+@scalar("strpos(text STRING, part STRING) -> INT", group=GROUP, aliases=("position", "instr"))
 def strpos(text: Value, part: Value) -> pa.Array:
     """Where a part first stands, counted in characters from 1; 0 where it does not.
 

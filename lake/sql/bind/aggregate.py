@@ -75,6 +75,8 @@ def bind_aggregate_call(call: ast.Call, name: str, env: Env) -> Expr:
     filter = None
     if call.filter is not None:
         filter = as_condition(call.filter, replace(inner, clause="FILTER"), "FILTER")
+    if call.ignore_nulls and (name in ORDERED_SETS or name in ("median", "approx_median")):
+        raise WrongObjectType(f"IGNORE NULLS is not for {name}", position=env.position(call))
     if call.ignore_nulls:
         filter = not_null_filter(filter, arguments)
     bound_call = AggregateCall(type, function, arguments, call.distinct, filter, order)
@@ -120,7 +122,7 @@ def bind_parts(
         raise UndefinedFunction(f"DISTINCT needs an argument of {name}", position=env.position(call))
     choice = choose(name, overloads, arguments, env, env.position(call))
     assert isinstance(choice.function, Aggregate)
-    if call.within_group and name not in ORDERED_SETS and not choice.function.keeps_order:
+    if call.within_group and (name == "array_agg" or (name not in ORDERED_SETS and not choice.function.keeps_order)):
         words = f"{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"
         raise WrongObjectType(words, position=env.position(call))
     if call.within_group and name in ORDERED_SETS:

@@ -251,6 +251,8 @@ def _type_cost(type: Type, word: str, text: bool) -> float | None:
             return 0.4 if isinstance(type, Integer) else (11.5 if text else None)
         case "DECIMAL":
             return 0.4 if isinstance(type, Decimal) else (4.0 if isinstance(type, Integer) else None)
+        case "STRING":
+            return 0.0 if isinstance(type, Text) else 1.0 if isinstance(type, Json) else None
         case "TEMPORAL":
             return 0.5 if isinstance(type, Date | Timestamp) else (10.05 if text else None)
         case _:

@@ -98,6 +98,8 @@ def bind_window_call(call: ast.Call, name: str, env: Env) -> Expr:
         )
         raise WindowingFailure(words, position=env.position(call))
     assert call.over is not None
+    if call.within_group:
+        raise FeatureNotSupported(f"OVER is not supported for {name} WITHIN GROUP", position=env.position(call))
     inner = replace(env, windows=None, clause="window")
     window = resolve_window(call.over, windows.named, env)
     order: tuple[SortKey, ...] = ()
