@@ -130,6 +130,7 @@ def encode(value: Value, form: Value) -> pa.Array:
 
 
 @scalar("decode(text STRING, form VARCHAR) -> BYTEA", group=GROUP)
+@scalar("decode(text BYTEA, form VARCHAR) -> BYTEA", group=GROUP)
 def decode(text: Value, form: Value) -> pa.Array:
     """The bytes of a text: hex or base64.
 
@@ -142,7 +143,7 @@ def decode(text: Value, form: Value) -> pa.Array:
     def run(column: pa.Array, form: str) -> pa.Array:
         if form.lower() not in ("hex", "base64", "base64pad"):
             raise InvalidParameter(f'unrecognized encoding: "{form}"', hint="hex, base64 and base64pad are known.")
-        return map_distinct(lambda item: _decode(item, form.lower()), pa.binary(), column)
+        return map_distinct(lambda item: _decode(item, form.lower()), pa.binary(), column.cast(pa.string()))
 
     return with_constants(run, pa.binary(), text, form)
 

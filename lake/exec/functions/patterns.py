@@ -373,9 +373,11 @@ def checked_start(start: int) -> int:
 @scalar("regexp_instr(text VARCHAR, pattern VARCHAR) -> BIGINT", group=GROUP)
 @scalar("regexp_instr(text VARCHAR, pattern VARCHAR, start BIGINT) -> BIGINT", group=GROUP)
 @scalar("regexp_instr(text VARCHAR, pattern VARCHAR, start BIGINT, n BIGINT) -> BIGINT", group=GROUP)
+@scalar("regexp_instr(text VARCHAR, pattern VARCHAR, start BIGINT, n BIGINT, flags VARCHAR, part BIGINT DEFAULT 0) -> BIGINT",
+        group=GROUP)  # fmt: skip
 @per_row
-def regexp_instr(text: Value, pattern: Value, start: Value | None = None, n: Value | None = None) -> pa.Array:
-    """Where the n-th match begins, counted from 1; 0 where there is none.
+def regexp_instr(text: Value, pattern: Value, *given: Value) -> pa.Array:
+    """Where the n-th match begins, or a group of it, counted from 1; 0 where there is none.
 
     Goes text by text: Arrow answers no places of later matches.
 
@@ -383,14 +385,13 @@ def regexp_instr(text: Value, pattern: Value, start: Value | None = None, n: Val
     3
     """
 
-    def run(text: str, regex: str, start: int, n: int) -> int:
-        for number, match in enumerate(python_regex(regex).finditer(text, checked_start(start) - 1), 1):
+    def run(text: str, regex: str, start: int = 1, n: int = 1, flags: str = "", part: int = 0) -> int:
+        for number, match in enumerate(python_regex(regex, flags).finditer(text, checked_start(start) - 1), 1):
             if number == n:
-                return match.start() + 1
+                return match.start(part) + 1 if part <= match.re.groups else 0
         return 0
 
-    one = pa.scalar(1)
-    return with_constants(over_texts(run, pa.int64()), pa.int64(), text, pattern, start or one, n or one)
+    return with_constants(over_texts(run, pa.int64()), pa.int64(), text, pattern, *given)
 
 
 @scalar("regexp_substr(text VARCHAR, pattern VARCHAR) -> VARCHAR", group=GROUP, origin="spark")
@@ -488,21 +489,3 @@ def regexp_escape(text: pa.Array) -> pa.Array:
     a\.b
     """
     return pc.replace_substring_regex(text, pattern=r"([^0-9A-Za-z_\x80-\x{10FFFF}])", replacement=r"\\\1")
-
-
-@scalar("glob(text VARCHAR, pattern VARCHAR) -> BOOLEAN", group=GROUP, origin="duckdb")
-def glob(text: Value, pattern: Value) -> pa.Array:
-    """Whether the whole text matches a shell pattern: * any text, ? any character, [a-z] one of several.
-
-    >>> glob('best.txt', '*.txt')
-    true
-    """
-
-    def run(column: pa.Array, pattern: str) -> pa.Array:
-        parts = re.split(r"(\*|\?|\[[^\]]+\])", pattern)
-        shapes = {"*": ".*", "?": "."}
-        regex = "".join(shapes.get(part, part if part.startswith("[") and part.endswith("]") else re.escape(part))
-                        for part in parts)  # fmt: skip
-        return _matches(column, f"^{regex}$", "s")
-
-    return with_constants(run, pa.bool_(), text, pattern)
