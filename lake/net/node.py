@@ -275,8 +275,11 @@ class Node:
         return await self.call(lambda: self.database.define_table(_name(table), columns))
 
     async def lookup(self, principal: Principal, table: str, key: str) -> Result:
-        """The row of a key of a keyed table, or no row; see ``lake.db.lookup``."""
-        principal.require(Role.READ)
+        """The row of a key of a keyed table, or no row; see ``lake.db.lookup``.
+
+        42501  the caller may not read every column
+        """
+        self.database.check_streams(principal, _name(table))
         return await self.call(lambda: look_up(self.database, _name(table), key))
 
     async def watch(

@@ -24,6 +24,8 @@ SETUP: Final = """
 CREATE TABLE t (a INT, b INT); INSERT INTO t VALUES (1, 2);
 CREATE TABLE o (a INT); INSERT INTO o VALUES (1);
 CREATE VIEW w AS SELECT a, b FROM t;
+CREATE TABLE keyed (id INT PRIMARY KEY, b INT); INSERT INTO keyed VALUES (1, 2);
+CREATE SEQUENCE counter; CREATE TYPE mood AS ENUM ('a');
 CREATE SCHEMA s;
 CREATE USER nobody PASSWORD 'password of nobody';
 CREATE USER selects PASSWORD 'password of selects'; GRANT SELECT ON t TO selects;
@@ -83,6 +85,7 @@ MATRIX: Final[dict[type[ast.Statement], tuple[Row, ...]]] = {
         Row("SELECT * FROM pg_catalog.pg_class", EVERYBODY),
         Row("SELECT * FROM lake.users", EVERYBODY),
         Row("SELECT * FROM 'nowhere.csv'", frozenset()),
+        Row("SELECT nextval('counter')", ADMINS | {"write", "inserts", "updates", "deletes", "alls", "schemas", "everything"}),
     ),
     ast.Explain: (
         Row("EXPLAIN SELECT a FROM t", COLUMN_READERS),
@@ -141,6 +144,12 @@ MATRIX: Final[dict[type[ast.Statement], tuple[Row, ...]]] = {
     ),
     ast.CreateClone: (Row("CREATE TABLE clone CLONE t", ADMINS, "DROP TABLE IF EXISTS clone"),),
     ast.AlterTable: (Row("ALTER TABLE o ADD COLUMN IF NOT EXISTS c INT", ADMINS),),
+    ast.CreateSequence: (Row("CREATE SEQUENCE IF NOT EXISTS seq", ADMINS),),
+    ast.AlterSequence: (Row("ALTER SEQUENCE counter INCREMENT BY 2", ADMINS),),
+    ast.RenameObject: (Row("ALTER SEQUENCE IF EXISTS missing RENAME TO other", ADMINS),),
+    ast.CreateType: (Row("CREATE TYPE IF NOT EXISTS mood2 AS ENUM ('a')", ADMINS),),
+    ast.AddValue: (Row("ALTER TYPE mood ADD VALUE IF NOT EXISTS 'b'", ADMINS),),
+    ast.CreateIndex: (Row("CREATE INDEX IF NOT EXISTS t_b ON t (b)", ADMINS),),
     ast.Comment: (Row("COMMENT ON TABLE o IS 'x'", ADMINS),),
     ast.Drop: (Row("DROP TABLE IF EXISTS missing", ADMINS), Row("DROP TABLE gone", ADMINS, "CREATE OR REPLACE TABLE gone (a INT)")),
     ast.Undrop: (Row("UNDROP TABLE lost", ADMINS, "DROP TABLE IF EXISTS lost; CREATE TABLE lost (a INT); DROP TABLE lost"),),
@@ -171,6 +180,7 @@ ENDPOINTS: Final[dict[tuple[str, str], tuple[str, str, frozenset[str]]]] = {
     ("POST", "/insert/{table}"): ("/insert/t", "SELECT 1, 2", INSERTERS),
     ("POST", "/tables/{name}"): ("/tables/made", '[["a", "Int64"]]', ADMINS),
     ("POST", "/tier"): ("/tier", "", ADMINS),
+    ("GET", "/lookup/{table}/{key}"): ("/lookup/keyed/1", "", LAKE | {"read", "write"}),
     ("GET", "/watch/{table}"): ("/watch/t?after=1000000000", "", READERS),
     ("GET", "/live"): ("/live?sql=SELECT%20nothing%20FROM%20t", "", EVERYBODY),
     ("POST", "/live"): ("/live", "{}", EVERYBODY),
