@@ -7,6 +7,7 @@
     python -m tests slt PATH .. --dialect df   sqllogictest files of other engines; tests/sqllogic tells more
     python -m tests pg [ARGS ..]           the .slt files on Postgres and on the lake, compared
     python -m tests random --count 5000    random SELECTs on the lake and on Postgres, compared
+    python -m tests random --friendly      random queries in DuckDB's friendly forms on the lake and on DuckDB, compared
     python -m tests bench tpch --scale 1   a bench of tests/bench, by name
     python -m tests crash --runs 200       kills a writing process, and looks whether what it acknowledged is there
     python -m tests model --runs 2000      random statements against a plain model of tables, now and in the past
@@ -83,6 +84,8 @@ def everything() -> int:
 def dispatch(command: str, arguments: Sequence[str]) -> int:
     """The exit status of the module that a subcommand names."""
     name = MODULES.get(command, "")
+    if command == "random" and "--friendly" in arguments:
+        name, arguments = "tests.friendly.run", [item for item in arguments if item != "--friendly"]
     if command == "bench":
         known = sorted(path.stem for path in (ROOT / "tests" / "bench").glob("*.py") if not path.stem.startswith("_"))
         if not arguments or arguments[0] not in known:

@@ -21,7 +21,7 @@ from lake.exec.functions.aggregates import Constants
 from lake.exec.functions.arithmetic import same_type
 from lake.exec.functions.collecting import Collected
 from lake.exec.kernels import views
-from lake.exec.kernels.order import Direction, ranks, sort_rows
+from lake.exec.kernels.order import Direction, dense_ranks, sort_rows
 from lake.sql.registry import Accumulator, CallInfo, F, aggregate
 from lake.types import DOUBLE, TIMESTAMP, Date, Decimal, Float, Integer, List, Time, Timestamp, Type
 
@@ -239,7 +239,7 @@ class Mode(Collected):
         if len(values) == 0:
             return pa.nulls(group_count, values.type)
         groups = np.repeat(np.arange(group_count), np.diff(offsets))
-        places = np.unique(ranks(values), return_inverse=True)[1]
+        places = dense_ranks(values)
         pairs = groups * (int(places.max()) + 1) + places
         _, first, counts = np.unique(pairs, return_index=True, return_counts=True)
         order = np.lexsort((first if self._ordered else places[first], -counts, groups[first]))

@@ -180,6 +180,23 @@ def substr(text: Value, start: Value, length: Value | None = None) -> pa.Array:
     return _slices(text, start, length)
 
 
+@scalar("array_slice(text VARCHAR, begin BIGINT, stop BIGINT) -> VARCHAR", group=GROUP, aliases=("list_slice",))
+def text_slice(text: Value, begin: Value, stop: Value) -> pa.Array:
+    """The characters from ``begin`` to ``stop``, both taken in, counted from the end where negative: ``text[2:3]``.
+
+    >>> array_slice('duck', 2, -1)
+    uck
+    """
+    texts, *ends = columns(text, begin, stop)
+    lengths = views.values_of(pc.fill_null(pc.utf8_length(texts), 0)).astype(np.int64)
+    first, last = (views.values_of(column) for column in ends)
+    first = np.where(first < 0, np.maximum(lengths + first, 0), np.maximum(first - 1, 0))
+    last = np.where(last < 0, lengths + last, np.minimum(last - 1, lengths - 1))
+    made = _slices(texts, pa.array(first + 1), pa.array(np.maximum(last - first + 1, 0)))
+    known = pc.and_(pc.is_valid(ends[0]), pc.is_valid(ends[1]))
+    return pc.if_else(known, made, pa.scalar(None, made.type))
+
+
 def _not_negative(length: Any) -> int:
     if length < 0:
         raise InvalidParameter("negative substring length not allowed")

@@ -21,7 +21,7 @@ from lake.exec.functions.quantiles import percentile_cont, percentile_disc, quan
 from lake.exec.kernels import views
 from lake.exec.kernels.exact_sum import ExactSum
 from lake.exec.kernels.extremes import PickedRows
-from lake.exec.kernels.order import ranks
+from lake.exec.kernels.order import dense_ranks
 from lake.sql.registry import Accumulator, CallInfo, aggregate, scalar
 from lake.types import BIGINT, Map, Type
 
@@ -236,7 +236,7 @@ def counted(offsets: Any, values: pa.Array, type: Type) -> pa.Array:
     """The map of each list's elements to their counts, NULL of an empty list."""
     counts = np.diff(offsets)
     parents = np.repeat(np.arange(len(counts)), counts)
-    order = ranks(values).astype(np.int64) if len(values) else np.zeros(0, np.int64)
+    order = dense_ranks(values) if len(values) else np.zeros(0, np.int64)
     pairs = parents * (int(order.max(initial=0)) + 1) + order
     _, first, many = np.unique(pairs, return_index=True, return_counts=True)
     sizes = np.bincount(parents[first], minlength=len(counts))
@@ -271,3 +271,16 @@ _register_list("list_stddev_pop", "stddev_pop", "1.247219129")
 _register_list("list_var_samp", "var_samp", "2.333333333")
 _register_list("list_var_pop", "var_pop", "1.555555556")
 
+
+def _register_test(name: str, aggregate_name: str, answer: str) -> None:
+    def function(list: Value, *, call: CallInfo) -> pa.Array:
+        made, _ = list_aggregated(list, element_type(call.types), aggregate_name)
+        return made
+
+    function.__doc__ = f"The {aggregate_name} of the elements.\n\n    >>> {name}([true, false, NULL])\n    {answer}\n    "
+    scalar(f"{name}(list BOOLEAN[]) -> BOOLEAN", group="lists", origin="duckdb", takes_call=True,
+           aliases=(name.replace("list_", "array_"),))(function)  # fmt: skip
+
+
+_register_test("list_bool_and", "bool_and", "false")
+_register_test("list_bool_or", "bool_or", "true")

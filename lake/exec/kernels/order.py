@@ -187,6 +187,11 @@ def ranks(array: pa.Array) -> Ints:
     return found
 
 
+def dense_ranks(array: pa.Array) -> Ints:
+    """int64[rows]: each value's place among the different ones, from 0; undefined for NULL."""
+    return np.unique(ranks(array), return_inverse=True)[1].astype(np.int64)
+
+
 # --- sorting ---------------------------------------------------------------------------------------------------------
 
 

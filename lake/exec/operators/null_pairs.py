@@ -19,7 +19,7 @@ from lake.exec.kernels.views import to_array, valid_of
 from lake.exec.operators.base import column_name
 from lake.exec.operators.batches import make_batch
 from lake.exec.operators.pairing import BuildRows, Pairs, cross_pairs
-from lake.sql.bound import Column, Expr, conjunction, walk
+from lake.sql.bound import Column, Expr, columns_of, conjunction, walk
 
 
 class NullPairs:
@@ -31,7 +31,10 @@ class NullPairs:
         condition = conjunction(conditions)
         self._null_safe = null_safe
         self._program = Program([condition], context)
-        self._names = sorted({column_name(node) for node in walk(condition) if isinstance(node, Column)})
+        used = columns_of(condition)  # a lambda's own columns are none of the rows'
+        self._names = sorted(
+            {column_name(node) for node in walk(condition) if isinstance(node, Column) and node.id in used}
+        )
         self._dead = np.flatnonzero(_has_null(keys, null_safe)) if keys else np.empty(0, np.int64)
 
     def unknown(

@@ -103,7 +103,7 @@ def _filtered(expr: ast.Expr, test: ast.Expr) -> ast.Expr:
 
 
 def bind_unpivot(source: ast.Unpivot, inside: From, env: Env) -> From:
-    """A row for each of the columns; rows whose values are NULL are left out unless INCLUDE NULLS.
+    """A row for each of the columns; rows in which a value is NULL are left out unless INCLUDE NULLS.
 
     42703  no such column     42804  columns of types that do not go together
     """
@@ -130,7 +130,7 @@ def bind_unpivot(source: ast.Unpivot, inside: From, env: Env) -> From:
     made: plan.Plan = plan.Unnest(tuple(pairs), inside.plan)
     if not source.include_nulls:
         there = tuple(bound.Not(BOOLEAN, bound.IsNull(BOOLEAN, column)) for column, _ in pairs[1:])
-        made = plan.Filter((there[0] if len(there) == 1 else bound.Or(BOOLEAN, there),), made)
+        made = plan.Filter(there, made)
     rest = tuple(
         replace(entry, path=()) for entry in inside.entries if entry.column.id not in used and not entry.hidden
     )

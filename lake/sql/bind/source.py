@@ -52,6 +52,7 @@ from lake.sql.bound import Column, Compare, Expr, Literal
 from lake.sql.catalog import Table, View
 from lake.types import BIGINT, BOOLEAN, DOUBLE, TIMESTAMPTZ, Float, Integer
 
+SUBQUERIES: Final = (bound.ScalarSubquery, bound.Exists, bound.Quantified)
 KINDS: Final = {
     ast.JoinKind.INNER: plan.JoinKind.INNER,
     ast.JoinKind.CROSS: plan.JoinKind.INNER,
@@ -261,12 +262,25 @@ def _bind_join(source: ast.JoinSource, scope: Scope, shared: Shared, visible: tu
         kind = nearest.kind
     else:
         conditions = tuple(item for item in conditions if item != bound.conjunction(()))
-        made = join(kind, left.plan, right.plan, conditions, source, shared)
+        made = _filtered(kind, left.plan, right.plan, conditions) or join(
+            kind, left.plan, right.plan, conditions, source, shared
+        )
     if kind in (plan.JoinKind.SEMI, plan.JoinKind.ANTI):
         return From(made, left.entries)
     lefts = _nullable(left.entries) if kind in (plan.JoinKind.RIGHT, plan.JoinKind.FULL) else left.entries
     rights = _nullable(right.entries) if kind in (plan.JoinKind.LEFT, plan.JoinKind.FULL) else right.entries
     return _merge(kind, made, pairs, lefts, rights, env) if using else From(made, lefts + rights)
+
+
+def _filtered(
+    kind: plan.JoinKind, left: plan.Plan, right: plan.Plan, conditions: tuple[Expr, ...]
+) -> plan.Plan | None:
+    """A semi or anti join with subqueries in its condition as a filter by EXISTS; None for other joins."""
+    holds = any(isinstance(part, SUBQUERIES) for condition in conditions for part in bound.walk(condition))
+    if kind not in (plan.JoinKind.SEMI, plan.JoinKind.ANTI) or not holds:
+        return None
+    exists: Expr = bound.Exists(BOOLEAN, plan.Filter(conditions, right))
+    return plan.Filter((bound.Not(BOOLEAN, exists) if kind is plan.JoinKind.ANTI else exists,), left)
 
 
 def join(

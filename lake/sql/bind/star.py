@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,8 +21,13 @@ from lake.errors import (
     UndefinedTable,
 )
 from lake.sql import ast
-from lake.sql.bind.scope import Entry, Env, Ready, entries_of_table, near_name
+from lake.sql.bind.scope import Entry, Env, Ready, entries_of_table, find_column, near_name
+from lake.types import Struct
 
+COMPARE: Final = {
+    "=": operator.eq, "==": operator.eq, "<>": operator.ne, "!=": operator.ne,
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
 # Patterns of % and _, which conditions on names may use.
 LIKES: Final = (ast.LikeKind.LIKE, ast.LikeKind.ILIKE)
 
@@ -40,6 +46,8 @@ def expand_items(items: Sequence[ast.SelectItem], env: Env) -> list[ast.SelectIt
 def expand_star(star: ast.Star, env: Env) -> list[ast.SelectItem]:
     """The columns of ``*`` or ``t.*``, with what EXCLUDE, REPLACE and RENAME make of them."""
     entries = star_entries(star.qualifier, env, star)
+    if not entries:
+        return _fields_of(star, env)
     names = {entry.name.lower(): entry.refusal for entry in entries}
     if len({name.last.lower() for name in star.exclude}) < len(star.exclude):
         raise DuplicateColumn("a column is named twice in EXCLUDE", position=env.position(star))
@@ -61,8 +69,24 @@ def expand_star(star: ast.Star, env: Env) -> list[ast.SelectItem]:
     return made
 
 
+def _fields_of(star: ast.Star, env: Env) -> list[ast.SelectItem]:
+    """The fields of ``s.*`` where s is a struct, less those that EXCLUDE names."""
+    assert star.qualifier is not None
+    column = find_column(env.scope, star.qualifier, env.position(star))
+    if column is None or not isinstance(column.type, Struct) or star.replace or star.rename:
+        raise FeatureNotSupported("REPLACE and RENAME over a struct's fields are not supported", position=env.position(star))
+    excluded = {name.last.lower() for name in star.exclude}
+    _known(excluded, {name.lower(): "" for name, _ in column.type.fields}, "EXCLUDE", star, env)
+    struct = Ready(column, column.name, span=star.span)
+    return [
+        ast.SelectItem(ast.Subscript(struct, ast.Literal(name)), name, span=star.span)
+        for name, _ in column.type.fields
+        if name.lower() not in excluded
+    ]
+
+
 def star_entries(qualifier: ast.Name | None, env: Env, node: ast.Node) -> list[Entry]:
-    """The columns a star stands for, hidden ones left out.
+    """The columns a star stands for, hidden ones left out; none where its qualifier is a struct.
 
     42601  there is no FROM     42P01  no table of that name
     """
@@ -71,6 +95,9 @@ def star_entries(qualifier: ast.Name | None, env: Env, node: ast.Node) -> list[E
             raise SyntaxFailure("SELECT * with no tables specified is not valid", position=env.position(node))
         return [entry for entry in env.scope.entries if not entry.hidden and not entry.shadowed]
     found = entries_of_table(env.scope, qualifier.parts)
+    column = None if found else find_column(env.scope, qualifier, env.position(node))
+    if column is not None and isinstance(column.type, Struct):
+        return []
     if not found:
         tables = [entry.path[-1] for entry in env.scope.entries if entry.path]
         raise UndefinedTable(
@@ -181,10 +208,8 @@ def _holds(expr: ast.Expr, parameter: str, name: str, env: Env) -> bool:
             return any(_holds(part, parameter, name, env) for part in parts)
         case ast.Not(operand=part):
             return not _holds(part, parameter, name, env)
-        case ast.Binary(op="=", left=left, right=right):
-            return text(left) == text(right)
-        case ast.Binary(op="<>", left=left, right=right):
-            return text(left) != text(right)
+        case ast.Binary(op=op, left=left, right=right) if op in COMPARE:
+            return bool(COMPARE[op](text(left), text(right)))
         case ast.Binary(op="~", left=left, right=right):
             return re.search(text(right), text(left)) is not None
         case ast.InList(operand=part, items=items, negated=negated):
