@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -50,13 +50,15 @@ class Answered:
     read     the tables it was made of, with their tails
     at       microseconds since the epoch when it was made
     version  the commit that was read
+    encoded  the answer as doors send it, by format
     """
 
     batches: tuple[pa.RecordBatch, ...]
     read: tuple[tuple[Table, Tail | None], ...]
     at: int
     version: int
-    bytes: int
+    nbytes: int
+    encoded: dict[str, bytes] = field(default_factory=dict, compare=False)
 
     def holds(self, state: State) -> bool:
         """Whether the tables are what they were."""
@@ -104,11 +106,11 @@ class Repeats:
         """Keeps an answer."""
         with self._lock:
             before = self._answers.pop(key, None)
-            self._bytes += answer.bytes - (before.bytes if before else 0)
+            self._bytes += answer.nbytes - (before.nbytes if before else 0)
             self._answers[key] = answer
             while self._bytes > ANSWERS_BYTES or len(self._answers) > QUERIES_KEPT:
                 _, gone = self._answers.popitem(last=False)
-                self._bytes -= gone.bytes
+                self._bytes -= gone.nbytes
 
     def recording(
         self, key: Hashable, batches: Iterable[pa.RecordBatch], tables: Iterable[TableSnapshot], at: int, version: int

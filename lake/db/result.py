@@ -28,6 +28,7 @@ class Result:
     outcome        what a statement that is not a query answers as JSON
     count          rows written, or None
     version        the commit that was read or written
+    encoded        of a remembered answer: what doors have made of it before, by format
     """
 
     names: tuple[str, ...]
@@ -39,6 +40,7 @@ class Result:
     version: int = 0
     source: Iterable[pa.RecordBatch] = field(default=(), repr=False)
     on_close: Callable[[], None] | None = field(default=None, repr=False)
+    encoded: dict[str, bytes] | None = field(default=None, repr=False)
 
     @property
     def is_query(self) -> bool:

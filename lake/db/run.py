@@ -123,6 +123,9 @@ class Run:
         if key is None or self.in_transaction:
             return self.answer(*self.plan(query))
         planned = repeats.plan(key)
+        known = self._remembered(key, planned)
+        if known is not None:
+            return known
         if planned is None:
             found = self.binder().query(query)
             planned = Planned(found, self.optimize(found.plan))
@@ -131,18 +134,36 @@ class Run:
             repeats.keep_plan(key, planned)
         else:
             planned = Planned(planned.found, with_tables(planned.plan, catalog))
-        if self.settings.session.get("lake.result_cache") == "off":
+        if not self._may_remember:
             return self.answer(planned.found, planned.plan)
-        oldest = None if self.stale_ms is None else self.settings.now - self.stale_ms * 1_000
-        known = repeats.answer(key, catalog.state, oldest)
-        types = tuple(column.type for column in planned.found.columns)
-        if known is not None:
-            return Result(planned.found.names, types, "SELECT", version=known.version, source=known.batches)
         result = self.answer(planned.found, planned.plan)
         result.source = repeats.recording(
             key, result.source, tables_of(planned.plan), self.settings.now, catalog.version
         )
         return result
+
+    def recall(self) -> Result | None:
+        """The query's remembered answer where it holds; takes no longer than looking it up."""
+        key = self._key()
+        if key is None or self.in_transaction:
+            return None
+        return self._remembered(key, self.database.repeats.plan(key))
+
+    @property
+    def _may_remember(self) -> bool:
+        return self.settings.session.get("lake.result_cache") != "off"
+
+    def _remembered(self, key: Hashable, planned: Planned | None) -> Result | None:
+        if planned is None or not self._may_remember:
+            return None
+        oldest = None if self.stale_ms is None else self.settings.now - self.stale_ms * 1_000
+        known = self.database.repeats.answer(key, self.catalog.state, oldest)
+        if known is None:
+            return None
+        types = tuple(column.type for column in planned.found.columns)
+        return Result(
+            planned.found.names, types, "SELECT", version=known.version, source=known.batches, encoded=known.encoded
+        )
 
     def _key(self) -> Hashable | None:
         """What a query's plan and answer depend on beside its tables; None for a text that changes too often to keep."""

@@ -18,10 +18,10 @@ from lake.db.result import Result
 from lake.db.rights.granted import Rights
 from lake.db.run import Run
 from lake.db.sequences import SessionSequences
-from lake.db.settings import Setting, default_settings
+from lake.db.settings import SessionSettings
 from lake.db.statements import STATEMENTS, Handler
 from lake.db.system.pg_catalog_names import PgNames
-from lake.db.temporary import Temporary
+from lake.db.temporary import NOTHING, Temporary
 from lake.db.write.transaction import Transaction
 from lake.errors import (
     FailedTransaction,
@@ -38,7 +38,7 @@ from lake.sql import ast, bound, parser
 from lake.sql.bind import Binder, literal_of
 from lake.sql.catalog import Settings
 from lake.sql.plan import Plan
-from lake.storage.catalog.state import State, display_name
+from lake.storage.catalog.state import display_name
 from lake.storage.commits.sequencer import Acknowledged, Flush
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Session:
     def __init__(self, database: Database, principal: Principal = OWNER) -> None:
         self.database = database
         self.principal = principal
-        self.settings: dict[str, Setting] = default_settings()
+        self.settings = SessionSettings()
         self.prepared: dict[str, Any] = {}
         self.transaction: Transaction | None = None
         self.temporary = Temporary(database.temporary_space)
@@ -106,7 +106,7 @@ class Session:
         """Ends the session behind the statement that runs: its transaction is rolled back, its temporary tables go."""
         with self._lock:
             self.rollback()
-            self.temporary.reset(State())
+            self.temporary.reset(NOTHING)
 
     def catalog(self, settings: Settings | None = None) -> StatementCatalog:
         """What a statement that starts at this moment can name, the session's own tables first."""
@@ -245,6 +245,30 @@ class Session:
                 result = self._execute_one(stmt, text, literals, step, cancellation or Cancellation(), stale_ms)
         return result
 
+    def recall(self, text: str, params: Mapping[str, Any] | None, stale_ms: int | None) -> Result | None:
+        """The remembered answer of a text that is one query asked before; None where it has to be run.
+
+        It neither blocks nor waits: an event loop may call it. Whatever is wrong is for ``execute`` to say.
+        """
+        if self.transaction is not None or any(isinstance(value, dict | list) for value in (params or {}).values()):
+            return None
+        statements = parser.parse_known(text, self.dialect)
+        if statements is None or len(statements) != 1 or not isinstance(statements[0], ast.QueryStatement):
+            return None
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            (stmt,) = statements
+            self._handler(stmt)
+            own = text[stmt.span.start : stmt.span.end] if stmt.span else text
+            settings = self.statement_settings()
+            run = Run(self, self.catalog(settings), settings, self._literals(params), own, None, Cancellation(), stale_ms)
+            return run.recall()
+        except LakeError:
+            return None
+        finally:
+            self._lock.release()
+
     def run_statement(
         self, stmt: ast.Statement, text: str, parameters: Mapping[str, bound.Literal], cancellation: Cancellation
     ) -> Result:
@@ -374,7 +398,7 @@ class Session:
 
     def statement_settings(self) -> Settings:
         """The settings a statement that starts at this moment sees."""
-        values = {name: setting.value for name, setting in self.settings.items()}
+        values = self.settings.texts
         return Settings(
             now=self.database.clock.now(),
             time_zone=values["timezone"],

@@ -7,7 +7,9 @@ set them and shown again. Spec: SQL, Other statements; the Postgres door's fixed
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -39,12 +41,41 @@ class Setting:
     default: str
 
 
-def default_settings() -> dict[str, Setting]:
-    """The settings a session starts with."""
-    return {name: Setting(value, value) for name, value in _DEFAULTS.items()}
+class SessionSettings:
+    """The settings of one session, those it starts with until it changes them."""
+
+    def __init__(self) -> None:
+        self._changed: dict[str, Setting] = {}
+        self._texts: Mapping[str, str] = _STARTING_TEXTS
+
+    def __getitem__(self, name: str) -> Setting:
+        return self._changed.get(name) or _STARTING[name]
+
+    def get(self, name: str) -> Setting | None:
+        """A setting by its own name; None where there is none."""
+        return self._changed.get(name) or _STARTING.get(name)
+
+    def items(self) -> list[tuple[str, Setting]]:
+        """All settings by name."""
+        return list((_STARTING | self._changed).items())
+
+    def put(self, name: str, setting: Setting) -> None:
+        """Changes a setting."""
+        self._changed[name] = setting
+        self._texts = {key: each.value for key, each in self.items()}
+
+    def clear(self) -> None:
+        """Takes every change back."""
+        self._changed = {}
+        self._texts = _STARTING_TEXTS
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The values by name; the mapping never changes."""
+        return self._texts
 
 
-def change_setting(settings: dict[str, Setting], name: str, value: str | None) -> None:
+def change_setting(settings: SessionSettings, name: str, value: str | None) -> None:
     """Sets or, with None, resets a setting.
 
     22023  a value the setting does not take, or a setting that cannot be changed
@@ -53,16 +84,15 @@ def change_setting(settings: dict[str, Setting], name: str, value: str | None) -
     key = canonical(name)
     if key == "all" and value is None:
         settings.clear()
-        settings.update(default_settings())
         return
     if key in FIXED:
         raise InvalidParameter(f'parameter "{key}" cannot be changed')
     if "." in key and key not in _DEFAULTS:
         raise UndefinedObject(f'no setting "{key}"', hint="SHOW ALL lists the settings")
-    known = settings.get(key, Setting("", _DEFAULTS.get(key, "")))
+    known = settings.get(key) or Setting("", _DEFAULTS.get(key, ""))
     if value is None or value.lower() == "default":
         value = known.default
-    settings[key] = Setting(_checked(key, value), known.default)
+    settings.put(key, Setting(_checked(key, value), known.default))
 
 
 def canonical(name: str) -> str:
@@ -136,3 +166,5 @@ _DEFAULTS: Final = {
     "statement_timeout": "0",
     "transaction_isolation": "repeatable read",
 }
+_STARTING: Final = {name: Setting(value, value) for name, value in _DEFAULTS.items()}
+_STARTING_TEXTS: Final[Mapping[str, str]] = MappingProxyType(_DEFAULTS)

@@ -36,6 +36,9 @@ from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Acknowledged, Append, Flush, aligned
 from lake.storage.tail.tail import TailPart, tail_of
 
+NOTHING: Final = State()
+"""What a session has that made nothing; states never change."""
+
 _ids: Final = itertools.count(TEMPORARY_IDS)
 
 
@@ -87,7 +90,7 @@ class Temporary:
     def __init__(self, space: TemporarySpace) -> None:
         self._space = space
         self._held = 0
-        self.state = State()
+        self.state = NOTHING
 
     def __bool__(self) -> bool:
         return len(self.state.names) > 0

@@ -52,6 +52,8 @@ SESSIONS_MAX: Final = 10_000
 EXPIRE_SECS: Final = 5.0  # between two looks for sessions and transactions that are idle too long
 APPEND_TRIES: Final = 5  # of rows whose table is altered while they are on their way
 AFTER_SECS_MAX: Final = 30.0  # how long a request waits for the commit it asks for
+RECALLED_CHARS: Final = 4 << 10  # of a statement whose answer is looked up on the event loop
+RECALLED_BYTES: Final = 64 << 10  # of an answer that is encoded there
 GONE: Final = "canceling statement because its caller went away"
 
 
@@ -190,6 +192,17 @@ class Node:
             cancellation.stop(GONE)
             raise
         return Stream(self, result, make(result), cancellation)
+
+    def recall(
+        self, session: Session, text: str, params: Mapping[str, Any] | None, stale_ms: int | None
+    ) -> Result | None:
+        """A remembered answer, on the event loop itself: a thread between would take longer than the answer does."""
+        if len(text) > RECALLED_CHARS:
+            return None
+        result = session.recall(text, params, stale_ms)
+        if result is None or sum(batch.nbytes for batch in result.source) > RECALLED_BYTES:
+            return None
+        return result
 
     async def call(self, work: Callable[[], T]) -> T:
         """Runs blocking work on a worker thread.

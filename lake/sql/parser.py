@@ -11,8 +11,10 @@ from __future__ import annotations
 import difflib
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from lake.errors import FeatureNotSupported, LakeError, ProgramLimitExceeded, StatementTooComplex, SyntaxFailure
 from lake.sql import ast
@@ -84,9 +86,32 @@ def parse(text: str, dialect: str = "postgres") -> list[ast.Statement]:
     54000  the text is longer than TEXT_MAX
     54001  an expression or query nested deeper than DEPTH_MAX
     """
+    known = parse_known(text, dialect)
+    if known is not None:
+        return list(known)
     statements = _run(text, "script", spark=dialect == "spark")
     assert isinstance(statements, list)
+    if len(text) <= KEPT_CHARS:
+        with _keeping:
+            _kept[text, dialect] = tuple(statements)
+            while len(_kept) > KEPT_TEXTS:
+                _kept.popitem(last=False)
     return statements
+
+
+def parse_known(text: str, dialect: str = "postgres") -> tuple[ast.Statement, ...] | None:
+    """The statements of a script that was parsed a short while ago; None where it was not. They never change."""
+    with _keeping:
+        found = _kept.get((text, dialect))
+        if found is not None:
+            _kept.move_to_end((text, dialect))
+        return found
+
+
+KEPT_TEXTS: Final = 512
+KEPT_CHARS: Final = 16 << 10  # a longer text is a load, not a statement that comes again
+_kept: Final[OrderedDict[tuple[str, str], tuple[ast.Statement, ...]]] = OrderedDict()
+_keeping: Final = threading.Lock()
 
 
 def parse_expression(text: str) -> ast.Expr:

@@ -106,3 +106,23 @@ def test_an_answer_that_was_not_read_to_its_end_is_not_kept(db: EmbeddedConnecti
     next(iter(result.batches()))
     result.close()
     assert len(db.sql("SELECT a FROM t").rows()) == 3
+
+
+def test_a_remembered_answer_is_recalled_at_once(db: EmbeddedConnection) -> None:
+    """``recall`` answers what was asked before and holds, and nothing else: no first query, no write, no open transaction."""
+    session = db.session
+    assert session.recall("SELECT count(*) FROM t WHERE a > $low", {"low": 0}, None) is None
+    first = session.execute("SELECT count(*) FROM t WHERE a > $low", {"low": 0}).rows()
+    found = session.recall("SELECT count(*) FROM t WHERE a > $low", {"low": 0}, None)
+    assert found is not None and found.rows() == first
+    assert session.recall("SELECT count(*) FROM t WHERE a > $low", {"low": 1}, None) is None
+    session.execute("INSERT INTO t VALUES (100)").run_through()
+    assert session.recall("SELECT count(*) FROM t WHERE a > $low", {"low": 0}, None) is None
+    assert session.recall("SELECT now()", None, None) is None
+    session.execute("SELECT 1").run_through()
+    assert session.recall("SELECT 1; SELECT 1", None, None) is None
+    session.execute("BEGIN")
+    assert session.recall("SELECT 1", None, None) is None
+    session.execute("ROLLBACK")
+    session.execute("SET lake.result_cache = off")
+    assert session.recall("SELECT 1", None, None) is None

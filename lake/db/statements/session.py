@@ -114,9 +114,10 @@ def show_setting(stmt: ast.ShowSetting, run: Run) -> Result:
     if name == "all":
         listed = [(key, setting.value) for key, setting in sorted(settings.items())]
         return Result.table("SHOW", [("name", TEXT), ("value", TEXT)], listed)
-    if name not in settings:
+    setting = settings.get(name)
+    if setting is None:
         raise UndefinedObject(f'unrecognized configuration parameter "{stmt.name}"')
-    return Result.table("SHOW", [(name, TEXT)], [(settings[name].value,)])
+    return Result.table("SHOW", [(name, TEXT)], [(setting.value,)])
 
 
 @statement(ast.SetSetting, tag="SET", role=Role.READ, audit="misc")

@@ -29,6 +29,7 @@ ROWS_MAX: Final = 100_000
 SQL_BYTES_MAX: Final = 64 << 20
 PIECE_BYTES: Final = 64 << 10  # a smaller answer is sent whole, with its length
 DOWNLOADS: Final = ("csv", "tsv", "ndjson", "parquet")
+RECALLED: Final = ("json", "arrow")  # formats of answers that are looked up on the event loop
 PAGES: Final = web.AppKey("pages", Pages)
 
 
@@ -53,6 +54,10 @@ async def sql(request: web.Request) -> web.StreamResponse:
         await node.wait_for(after)
     stale_ms = _number(request, "stale_ms", 0, 2**53)
     job = request.query.get("job")
+    if format in RECALLED and job is None:
+        known = node.recall(session, text, params, stale_ms)
+        if known is not None:
+            return _response(known, _encoded(known, format), format)
     if format in ("typed", "table"):
         rows, pages = _number(request, "rows", 1, ROWS_MAX) or FIRST_ROWS, request.app[PAGES]
 
@@ -110,6 +115,16 @@ async def _statement_of(request: web.Request) -> tuple[str, dict[str, Any] | Non
     if parsed.get("views") or parsed.get("tables"):
         raise FeatureNotSupported("views and tables of a request are not supported yet")
     return parsed["sql"], params
+
+
+def _encoded(known: Result, format: str) -> bytes:
+    """A remembered answer as bytes, which are remembered with it; there are few formats, and the answer is small."""
+    kept = known.encoded
+    assert kept is not None, "what is remembered has a place for this"
+    body = kept.get(format)
+    if body is None:
+        body = kept[format] = b"".join(encode.STREAMS[format](known))
+    return body
 
 
 def _typed(result: Result, rows: int, pages: Pages) -> bytes:

@@ -76,14 +76,15 @@ def _take_settings(client: Client, parameters: dict[str, str], pid: int) -> None
             given.append((name, value.replace("\0", " ")))
     for name, value in given:
         change_setting(settings, name, value.strip("'\""))
-    settings["lake.backend_pid"] = Setting(str(pid), str(pid))
+    settings.put("lake.backend_pid", Setting(str(pid), str(pid)))
 
 
 def tell_settings(wire: Wire, client: Client) -> None:
     """Reports settings that drivers follow, where they differ from what was told before."""
     settings, told = client.session.settings, client.told
     for key, shown in REPORTED.items():
-        value = settings[key].value if key in settings else ""
+        found = settings.get(key)
+        value = "" if found is None else found.value
         if told.get(key) != value:
             told[key] = value
             wire.send(encode("ParameterStatus", shown, value))

@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from lake.narrow import widened
 from lake.rows import Predicate
 from lake.storage.catalog.model import DataFile, Table
 from lake.storage.tables.keyed import KeyedTables, KeyedView, TailIndex
@@ -155,8 +156,8 @@ def _fetched(
     """The row itself."""
     columns = [*wanted, *([expiry.column] if expiry is not None else [])]
     if hit.file is not None:
-        found = group_arrays(reader, hit.file, hit.group, columns)
-        arrays = [found[column.stored].slice(hit.row, 1) for column in columns]
+        found = group_arrays(reader, hit.file, hit.group, columns, narrow=True)
+        arrays = [widened(found[column.stored].slice(hit.row, 1), column.type.physical) for column in columns]
     else:
         assert tail is not None, "a row of the tail has a tail"
         start = 0
