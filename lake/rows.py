@@ -45,6 +45,12 @@ class Part:
     narrow: Callable[[], Iterable[pa.RecordBatch]] | None = None
 
 
+class Parts(list[Part]):
+    """The parts of a source that are to be read, and how many others were ``skipped`` because of the predicates."""
+
+    skipped: int = 0
+
+
 class RowSource(Protocol):
     """The rows of a Table (``sql.catalog.Table.rows``)."""
 

@@ -46,6 +46,8 @@ def values(rows: list[tuple[Any, ...]]) -> str:
 class Changes(RuleBasedStateMachine):
     """A lake with one table, and what it must hold."""
 
+    clauses = ""
+
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.mkdtemp(prefix="lake-changes-")
@@ -94,7 +96,7 @@ class Changes(RuleBasedStateMachine):
     @initialize()
     def make(self) -> None:
         """The empty table."""
-        self.run("CREATE TABLE t (k BIGINT NOT NULL, a BIGINT, s VARCHAR)")
+        self.run(f"CREATE TABLE t (k BIGINT NOT NULL, a BIGINT, s VARCHAR) {self.clauses}")
         self.past[self.database.version] = Counter()
 
     # --- statements ---
@@ -280,11 +282,24 @@ class Changes(RuleBasedStateMachine):
         assert Counter(found) == self.past[number]
 
 
-TestChanges = Changes.TestCase
-TestChanges.settings = settings(
-    max_examples=10,
-    stateful_step_count=25,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-)
+class LaidOut(Changes):
+    """The same of a table whose files hold one partition each, rows on a curve: deleted rows move with their order."""
+
+    clauses = "PARTITION BY k CLUSTER BY (a, s)"
+
+
+def machine(of: type[Changes]) -> Any:
+    """The test of a machine."""
+    case = of.TestCase
+    case.settings = settings(
+        max_examples=10,
+        stateful_step_count=25,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    return case
+
+
+TestChanges = machine(Changes)
+TestLaidOut = machine(LaidOut)

@@ -23,7 +23,7 @@ from lake.exec.operators.base import MORSEL_ROWS, Morsel, Source, column_name
 from lake.exec.operators.batches import bare_batch, keep_rows, make_batch, select_columns, slices, wide_columns
 from lake.exec.selection import Selector
 from lake.narrow import widened
-from lake.rows import Part, Predicate, RowSource
+from lake.rows import Part, Parts, Predicate, RowSource
 from lake.sql.bound import Column, Compare, Expr, InList, IsNull, Literal, Not, columns_of
 
 TRIAL_ROWS: Final = 200_000
@@ -95,6 +95,7 @@ class Scan(Source):
                 predicates += [Predicate(name, ">=", known.keys.low), Predicate(name, "<=", known.keys.high)]
         self._parts = self.rows.parts(self.names, predicates)
         self.metrics.parts = len(self._parts)
+        self.metrics.skipped = self._parts.skipped if isinstance(self._parts, Parts) else 0
         return self
 
     def rows_expected(self) -> int | None:
@@ -111,10 +112,16 @@ class Scan(Source):
                 yield self._keep(bare_batch(min(MORSEL_ROWS, part.rows - start)))
             return
         fields = [column_name(column) for column in self.read]
+        is_read = False
         for stored in (part.narrow or part.read)():
+            is_read = True
             named = make_batch(fields, stored.columns, stored.num_rows)
             for batch in slices(named):
                 yield self._keep(batch)
+        if not is_read:
+            # Its own statistics rule it out. Workers count without a lock: two at once may count one.
+            self.metrics.parts -= 1
+            self.metrics.skipped += 1
 
     def _keep(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that pass all filters, and of them the columns answered."""

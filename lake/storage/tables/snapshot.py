@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from lake.errors import InvalidParameter, SerializationFailure, UndefinedColumn, UndefinedTable
-from lake.rows import Part, Predicate
+from lake.rows import Part, Parts, Predicate
 from lake.storage.catalog.changes import DeleteRows
 from lake.storage.catalog.deletes import Numbers, TableDeletes, encode_numbers
 from lake.storage.catalog.manifests import Manifests
@@ -41,6 +41,7 @@ from lake.storage.tables.read import (
     read_chunk,
     read_group,
 )
+from lake.storage.tables.write import GROUP_ROWS
 from lake.storage.tail.tail import Tail
 from lake.types import BIGINT
 
@@ -186,7 +187,7 @@ class TableSnapshot:
         is_there = self.upto is None or file.version <= self.upto
         return is_there and keeps_file(file, self._columns, predicates)
 
-    def parts(self, columns: Sequence[str], predicates: Sequence[Predicate] = ()) -> list[Part]:
+    def parts(self, columns: Sequence[str], predicates: Sequence[Predicate] = ()) -> Parts:
         """The pieces of the table, files in order of arrival and then the tail.
 
         columns  names as SQL has them, system columns too; the batches have them in this order
@@ -199,9 +200,11 @@ class TableSnapshot:
             if found is not None:
                 return found
         deletes = self.deletes
-        parts: list[Part] = []
+        parts = Parts()
+        groups = 0
         for number, file in self._numbered(predicates):
             gone = deletes.of(file.path)
+            groups += len(file.groups)
             upto = self.upto if self.upto is not None and file.version_high > self.upto else None
             expiry = self._expiry(file)
             start = 0
@@ -213,7 +216,15 @@ class TableSnapshot:
                     read = partial(self._read_group, file, group, wanted, tuple(predicates), visible)
                     exact = rows - len(dead) if upto is None and expiry is None else None
                     parts.append(Part(exact, read, partial(read, narrow=True)))
-        return [*parts, *self._tail_parts(wanted, deletes)]
+        parts.skipped = max(self._groups - groups, 0) if predicates else 0
+        parts += self._tail_parts(wanted, deletes)
+        return parts
+
+    @property
+    def _groups(self) -> int:
+        """Row groups of all files; of sealed ones about, since nobody opens a manifest to count them."""
+        listed: int = sum(len(file.groups) for file in self.table.files)
+        return listed + sum(max(manifest.files, manifest.rows // GROUP_ROWS) for manifest in self.table.manifests)
 
     def _tail_parts(self, wanted: Sequence[Wanted], deletes: TableDeletes) -> list[Part]:
         """The parts of the tail; of a merge table, its rows that were combined too."""
@@ -245,13 +256,15 @@ class TableSnapshot:
             return None
         return Expiry(Wanted(column.stored, column.stored, column.type), cutoff)
 
-    def _looked_up(self, wanted: Sequence[Wanted], predicates: Sequence[Predicate]) -> list[Part] | None:
+    def _looked_up(self, wanted: Sequence[Wanted], predicates: Sequence[Predicate]) -> Parts | None:
         """The part of the one row that has the key which the predicates ask for; None where they ask for no key."""
         values = key_values(self.table, predicates)
         if values is None:
             return None
         rows = self.lookup(values, wanted)
-        return [Part(sum(batch.num_rows for batch in rows), lambda: rows)] if rows else []
+        found = Parts([Part(sum(batch.num_rows for batch in rows), lambda: rows)] if rows else [])
+        found.skipped = max(self._groups - len(found), 0)
+        return found
 
     def lookup(self, values: Sequence[object], wanted: Sequence[Wanted]) -> list[pa.RecordBatch]:
         """The row of a key, if there is one, without putting the table's view together.
