@@ -42,6 +42,7 @@ from lake.storage.catalog.model import Column, Table
 from lake.storage.catalog.state import State, display_name
 from lake.storage.commits.sequencer import Acknowledged, Append, Flush, is_same
 from lake.storage.commits.terms import find_address
+from lake.storage.faults import crash_point
 from lake.storage.lake import Lake, open_store
 from lake.storage.options import StorageOptions
 from lake.types import Type
@@ -220,6 +221,7 @@ class Database:
 
         def prepare(state: State) -> Sequence[Change]:
             made[:] = make(state)
+            crash_point("definition-prepared")
             return made
 
         self.commit(Flush(prepare=prepare))

@@ -29,6 +29,7 @@ CRASH_POINTS: Final = (
     "bulk-files-written",  # files of a bulk write that no commit names
     "purge-file-written",  # a sealed file without its old rows, which no manifest lists
     "past-over",  # a dropped table's retention is over; the catalog still keeps it
+    "definition-prepared",  # what a definition changes is worked out; nothing is written
     "restore-prepared",  # the rows of a RESTORE are found; nothing is written
     "expire-removed",  # replaced files are gone; the catalog still lists them for removal
 )

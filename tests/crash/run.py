@@ -18,7 +18,9 @@ from typing import Final
 
 import lake
 from lake.client import Connection
+from lake.embedded import EmbeddedConnection
 from lake.storage.faults import CRASH_POINTS
+from tests.crash import changes
 from tests.crash.victim import (
     BULK,
     BULK_HALF,
@@ -36,8 +38,8 @@ from tests.crash.victim import (
 READY_SECS: Final = 120.0
 POINT_SECS: Final = 6.0  # an armed point that is not passed by then is given up: the process is killed anyway
 LIVES: Final = 5  # runs that one lake lives through
-# A manifest takes 128 files, which merging does not let come about here; tests/storage kills at it.
-POINTS: Final = tuple(point for point in CRASH_POINTS if point != "manifest-written")
+# A manifest takes 128 files, which merging does not let come about here; tests/storage kills at these.
+POINTS: Final = tuple(point for point in CRASH_POINTS if point not in ("manifest-written", "purge-file-written"))
 OFTEN: Final = ("commit-encoded", "commit-linked", "commit-written", "commit-applied", "segment-written")
 READY: Final = "ready"
 RANDOM: Final = "a random instant"
@@ -49,6 +51,8 @@ class Heard:
 
     acknowledged: dict[int, int] = field(default_factory=dict)
     bulk: int = 0
+    step: int = 0
+    definition: int | None = None
     broken: list[str] = field(default_factory=list)
     is_ready: threading.Event = field(default_factory=threading.Event)
 
@@ -63,6 +67,10 @@ class Heard:
                 self.acknowledged[int(words[1])] = int(words[2])
             elif words[0] == "bulk":
                 self.bulk = int(words[1])
+            elif words[0] == "step":
+                self.step = int(words[1])
+            elif words[0] == "define":
+                self.definition = int(words[1])
             elif words[0] == "broken":
                 self.broken.append(line.strip())
             elif words[0] == READY:
@@ -72,10 +80,15 @@ class Heard:
 
 @dataclass(slots=True)
 class Told:
-    """What one lake's writers were told, over all its lives: the last batch of each producer, the last in bulk."""
+    """What one lake's writers were told, over all its lives: the last batch of each producer, the last in bulk, and so on.
+
+    definition  the last one of the last life, None where it came to none
+    """
 
     acknowledged: dict[int, int] = field(default_factory=dict)
     bulk: int = 0
+    step: int = 0
+    definition: int | None = None
 
 
 def run_once(folder: Path, seed: int, number: int, told: Told, point_secs: float) -> str:
@@ -99,6 +112,8 @@ def run_once(folder: Path, seed: int, number: int, told: Told, point_secs: float
     assert process.returncode == -9, f"the victim ended by itself with {process.returncode}:\n{errors}"
     told.acknowledged.update(heard.acknowledged)
     told.bulk = max(told.bulk, heard.bulk)
+    told.step = max(told.step, heard.step)
+    told.definition = heard.definition
     assert not heard.broken, heard.broken
     return f"{point}" if suicide and point else RANDOM
 
@@ -132,6 +147,10 @@ def check(db: Connection, seed: int, told: Told) -> int:
         expected[producer] = sum(len(rows_of(producer, seq, seed)) for seq in range(1, last + 2))
     counted = dict(db.sql(f"SELECT producer, count(*) FROM {TABLE} GROUP BY producer").rows())
     assert counted == expected, f"rows by producer are {counted}, not {expected}"
+    assert isinstance(db, EmbeddedConnection), "no node serves the lake"
+    changes.check_changes(db, seed, told.step)
+    changes.check_definitions(db, told.definition)
+    changes.check_objects(db)
     return sum(counted.values()) + check_bulk(db, told)
 
 
@@ -168,6 +187,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             where = run_once(folder, given.seed, number, told, given.point_secs)
             with lake.open(folder, tier_secs="0") as db:
                 make_tables(db)
+                changes.make_tables(db)
                 rows = check(db, given.seed, told)
         except AssertionError as error:
             print(f"run {number} of seed {given.seed} failed; its lake is {folder}\n{error}")

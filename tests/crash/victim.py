@@ -1,9 +1,9 @@
-"""The process that is killed: eight producers, a bulk writer, a tierer and a reader on one lake, until the end.
+"""The process that is killed: producers, a bulk writer, transactions, definitions, a tierer and a reader on one lake.
 
     python -m tests.crash.victim FOLDER SEED [POINT AFTER]
 
-It prints a line for each acknowledged batch, ``ack PRODUCER SEQ`` or ``bulk NUMBER``, and ``broken ...`` if a query sees
-half a batch.
+It prints a line for each acknowledged batch, ``ack PRODUCER SEQ``, ``bulk NUMBER``, ``step NUMBER`` or ``define PLACE``, and
+``broken ...`` if a query sees half a batch.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ import random
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import Final
 
 import lake
 from lake.client import Connection
+from lake.embedded import EmbeddedConnection
 from lake.storage import faults
+from tests.crash import changes
 
 PRODUCERS: Final = 8
 ROWS_MAX: Final = 200
@@ -32,7 +35,8 @@ BULK_ROWS: Final = 20_000  # more than the log takes: they go straight to files
 BULK_HALF: Final = f"SELECT batch, count(*) FROM {BULK} GROUP BY batch HAVING count(*) <> {BULK_ROWS}"
 BULK_INSERT: Final = f"INSERT INTO {BULK} SELECT $batch::INT, i FROM range(0, {BULK_ROWS}) AS r(i)"
 BULK_PAUSE_SECS: Final = 0.1
-SETTINGS: Final = {"tier_secs": "0.2", "retain_secs": "0.3", "gc_secs": "0.3"}
+STEP_PAUSE_SECS: Final = 0.002
+SETTINGS: Final = {"tier_secs": "0.2", "retain_secs": "0.3", "gc_secs": "0.3", "purge_rows": "20"}
 
 
 def say(line: str) -> None:
@@ -60,7 +64,9 @@ def main(folder: str, seed: int, point: str | None, after: int) -> None:
     if point == "term-claimed":
         faults.arm(point, after=1)
     db = lake.open(folder, **SETTINGS)
+    assert isinstance(db, EmbeddedConnection), "no node serves the lake"
     make_tables(db)
+    changes.make_tables(db)
     known = last_seqs(db)
     say("ready")
     if point is not None and point != "term-claimed":
@@ -68,6 +74,8 @@ def main(folder: str, seed: int, point: str | None, after: int) -> None:
     for producer in range(PRODUCERS):
         threading.Thread(target=_produce, args=(db, producer, known.get(producer, 0), seed), daemon=True).start()
     threading.Thread(target=_write_in_bulk, args=(db,), daemon=True).start()
+    threading.Thread(target=_tell, args=("step", changes.change(db, seed)), daemon=True).start()
+    threading.Thread(target=_tell, args=("define", changes.define(db)), daemon=True).start()
     while True:
         half = db.sql(HALF).rows() or db.sql(BULK_HALF).rows()
         if half:
@@ -86,6 +94,16 @@ def make_tables(db: Connection) -> None:
 def last_batch(db: Connection) -> int:
     """The last batch written in bulk, 0 of none."""
     return int(db.sql(f"SELECT coalesce(max(batch), 0) FROM {BULK}").item())
+
+
+def _tell(word: str, done: Iterator[int]) -> None:
+    """Says what was acknowledged; a failure is told as well."""
+    try:
+        for number in done:
+            say(f"{word} {number}")
+            time.sleep(STEP_PAUSE_SECS)
+    except Exception as failure:
+        say(f"broken {word}: {failure!r}")
 
 
 def _write_in_bulk(db: Connection) -> None:

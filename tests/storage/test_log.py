@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from lake.errors import (
     UndefinedTable,
 )
 from lake.storage import Append, Flush, Lake, StorageOptions
-from lake.storage.catalog.changes import AlterTable, Change, CreateTable, DropTable, Truncate
+from lake.storage.catalog.changes import AlterTable, Change, Commit, CreateTable, DropTable, Truncate
 from lake.storage.catalog.model import Column
 from lake.storage.catalog.state import State
 from lake.storage.commits import checkpoint, terms
@@ -459,3 +460,32 @@ def test_refused_files_are_discarded_only_when_nothing_names_them() -> None:
     lake.discard_files([*kept.files, *lost.files])
     assert [info.name for info in lake.store.list("data/")] == [kept.files[0].path]
     assert numbers(lake) == [1]
+
+
+def test_a_refusal_comes_behind_the_commit_of_its_round() -> None:
+    """Whoever is refused because of a flush of the same round finds that flush in the state and may try again."""
+    lake = lake_with_table()
+    is_committing, may_go_on = threading.Event(), threading.Event()
+
+    def wait(commit: Commit, state: State) -> None:
+        is_committing.set()
+        may_go_on.wait(10)
+
+    end = lake.on_commit(wait)
+    table = lake.state.table("t").id
+    first = lake.submit(Flush(appends=(Append(table, rows_of(1)),)))
+    is_committing.wait(10)
+    before = lake.state.rows(table)
+
+    def refuse(state: State) -> list[Any]:
+        raise SerializationFailure(f"{state.rows(table)} rows")
+
+    second = lake.submit(Flush(appends=(Append(table, rows_of(2)),)))
+    third = lake.submit(Flush(prepare=refuse))
+    end()
+    may_go_on.set()
+    failure = third.exception(10)
+    assert isinstance(failure, SerializationFailure) and lake.state.rows(table) == before + 1
+    assert str(failure) == f"{before + 1} rows"
+    assert first.result().seg < second.result().seg
+    lake.close()

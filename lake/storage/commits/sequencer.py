@@ -247,6 +247,9 @@ class Sequencer:
             HWM.set(after.number)
             UNTIERED_ROWS.set(after.tail_rows)
             ROWS_APPENDED.add(taking.rows_appended)
+        # Refusals too come behind the commit: what refused a flush may be in it, and whoever tries again shall see that.
+        for waiting, error in taking.refused:
+            _fail(waiting, error)
         for waiting, answer in taking.answers:
             if not waiting.future.done():
                 waiting.future.set_result(answer)
@@ -304,6 +307,7 @@ class _Round:
         self.changes: list[Change] = []
         self.pieces: list[pa.RecordBatch] = []
         self.answers: list[tuple[_Waiting, Acknowledged]] = []
+        self.refused: list[tuple[_Waiting, Exception]] = []
         self.rows_appended = 0
         self._pack = pack
         self._inline: dict[int, list[pa.RecordBatch]] = {}  # not yet in ``changes``
@@ -327,7 +331,7 @@ class _Round:
             del self.changes[mark[1] :]
             del self.pieces[mark[2] :]
             self._rows, self.rows_appended = mark[3], mark[4]
-            _fail(waiting, error)
+            self.refused.append((waiting, error))
 
     def settle(self) -> None:
         """Puts the small appends seen so far into the commit, one piece for each table."""
