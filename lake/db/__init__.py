@@ -22,8 +22,10 @@ import lake.db.statements.table_alter
 import lake.db.statements.table_past
 import lake.db.statements.transaction
 import lake.db.system.access
+import lake.db.system.information_rules
 import lake.db.system.information_schema
 import lake.db.system.lake
+import lake.db.system.objects
 import lake.db.system.pg_catalog
 import lake.db.system.pg_catalog_server
 import lake.exec.functions  # noqa: F401

@@ -33,6 +33,7 @@ from lake.sql.catalog import View as PlanView
 from lake.sql.optimizer import optimize
 from lake.sql.plan import Plan
 from lake.storage.catalog.model import DELETED, TEMPORARY_IDS, Column, Table, View
+from lake.storage.catalog.objects import Sequence
 from lake.storage.catalog.state import State, display_name
 from lake.types import BIGINT, DOUBLE, TEXT, TIMESTAMPTZ, Type
 
@@ -102,6 +103,10 @@ class StatementCatalog:
     def keep_secs(self) -> float:
         """How long the past of a table without a ``retention`` is kept."""
         return self._database.lake.options.keep_secs
+
+    def last_number(self, sequence: Sequence) -> int | None:
+        """The last number that a sequence gave, None where it gave none."""
+        return self._database.sequences.last(sequence)
 
     def columns_of_view(self, view: View) -> list[tuple[str, Type]]:
         """Names and types of what a view answers; none where its tables have gone."""

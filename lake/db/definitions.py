@@ -136,18 +136,18 @@ def rule_text(rule: Constraint) -> str:
 
 
 def _layout_of(table: Table) -> str:
-    """The clauses and options of a table."""
+    """The clauses and options of a table; a clause whose columns are not shown is not shown either."""
     design = table.design
     names = {column.id: quote_name(column.name) for column in table.columns}
     clauses = []
-    if design.partition:
+    if design.partition in names:
         name = names[design.partition]
         clauses.append(f"PARTITION BY {design.unit}({name})" if design.unit else f"PARTITION BY {name}")
-    if design.cluster:
+    if design.cluster and all(id in names for id in design.cluster):
         clauses.append(f"CLUSTER BY ({', '.join(names[id] for id in design.cluster)})")
-    if design.sequence:
+    if design.sequence in names:
         clauses.append(f"SEQUENCE BY {names[design.sequence]}")
-    if design.ttl:
+    if design.ttl in names:
         clauses.append(f"TTL {names[design.ttl]} + INTERVAL '{design.ttl_secs} seconds'")
     if table.options:
         options = ", ".join(f"{name} = {quote_text(value)}" for name, value in sorted(table.options.items()))

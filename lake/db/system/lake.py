@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from lake.db import definitions
 from lake.db.system import system_table
 from lake.sql.registry import FUNCTIONS, Aggregate, Generator, Scalar, TableFunction, Window
 from lake.storage.catalog.model import Table
@@ -30,12 +31,15 @@ def tables(catalog: StatementCatalog) -> Iterator[Row]:
     for item in catalog.state.relations():
         if isinstance(item, Table):
             rows = item.file_rows + catalog.state.waiting_rows(item.id)
+            names = {column.id: column.name for column in item.columns}
+            key = ", ".join(names[id] for id in item.design.key if id in names) or None
             yield (
                 catalog.lake, item.schema, item.name, "table", rows, item.file_rows, item.file_bytes, item.file_count,
-                None, None,
+                key, definitions.table_definition(item, catalog.state),
             )  # fmt: skip
         else:
-            yield catalog.lake, item.schema, item.name, "view", None, None, None, None, None, item.query
+            text = definitions.view_definition(item) if item.query else None
+            yield catalog.lake, item.schema, item.name, item.kind, None, None, None, None, None, text
 
 
 @system_table(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from lake.db.definitions import key_text
 from lake.db.system import SYSTEM_TABLES, system_table
 from lake.db.system.pg_catalog_oids import (
     OWNER,
@@ -22,10 +23,12 @@ from lake.db.system.pg_catalog_oids import (
     relation_oid,
     schema_oid,
     tables_of,
+    type_title,
 )
 from lake.sql.quoting import quote_name
-from lake.storage.catalog.model import PUBLIC, Table
-from lake.types import BOOLEAN, DOUBLE, INT, OID, SMALLINT, TEXT, Decimal, List, Type, pg_oid
+from lake.storage.catalog.model import PUBLIC, Table, parse_sql_type
+from lake.storage.catalog.objects import EnumType, Index, IndexKey, Sequence
+from lake.types import BIGINT, BOOLEAN, DOUBLE, INT, OID, REAL, SMALLINT, TEXT, Decimal, List, Type, pg_oid
 
 if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog
@@ -61,13 +64,19 @@ CLASS: Final[dict[str, Type]] = {
 
 @system_table("pg_catalog", "pg_class", columns=CLASS)
 def pg_class(catalog: StatementCatalog) -> Iterator[Row]:
-    """Tables, views, the indexes that keys are taken to have, and the lake's own relations."""
+    """Tables, views, sequences, indexes, those that keys are taken to have too, and the lake's own relations."""
+    noted = {item.table for item in catalog.state.named_objects() if isinstance(item, Index)}
+    for found in catalog.state.named_objects():
+        if not isinstance(found, EnumType):
+            kind, count = ("S", 3) if isinstance(found, Sequence) else ("i", len(found.keys))
+            yield _class(relation_oid(found), found.schema, found.name, kind, count)
     for item in catalog.state.relations():
         if isinstance(item, Table):
             rows = float(item.file_rows + catalog.state.waiting_rows(item.id))
             checks = sum(rule.kind == "check" for rule in item.constraints)
             keys = list(keys_of(item))
-            yield _class(relation_oid(item), item.schema, item.name, "r", len(item.columns), rows, checks, bool(keys))
+            is_indexed = bool(keys) or item.id in noted
+            yield _class(relation_oid(item), item.schema, item.name, "r", len(item.columns), rows, checks, is_indexed)
             for place, key in keys:
                 yield _class(index_oid(item, place), item.schema, key.name, "i", len(key.columns), rows)
         else:
@@ -103,7 +112,9 @@ def pg_attribute(catalog: StatementCatalog) -> Iterator[Row]:
         oid = relation_oid(item)
         if isinstance(item, Table):
             for place, column in enumerate(item.columns, 1):
-                yield _attribute(oid, column.name, column.type, place, column.not_null, bool(column.default))
+                has_default = bool(column.default) and not column.identity
+                identity = {"always": "a", "by default": "d"}.get(column.identity, "")
+                yield _attribute(oid, column.name, column.type, place, column.not_null, has_default, identity)
             for key_place, key in keys_of(item):
                 for place, name in enumerate(key.columns, 1):
                     found = item.column(name)
@@ -112,18 +123,32 @@ def pg_attribute(catalog: StatementCatalog) -> Iterator[Row]:
         else:
             for place, (name, type) in enumerate(catalog.columns_of_view(item), 1):
                 yield _attribute(oid, name, type, place)
+    for held in catalog.state.named_objects():
+        if isinstance(held, Sequence):
+            for place, (name, type) in enumerate(SEQUENCE_COLUMNS.items(), 1):
+                yield _attribute(relation_oid(held), name, type, place, True)
+        elif isinstance(held, Index):
+            yield from _index_columns(held, catalog.state.tables.get(held.table))
     for oid, schema, name in own_relations():
         for place, (column_name, type) in enumerate(SYSTEM_TABLES[schema, name].columns.items(), 1):
             yield _attribute(oid, column_name, type, place)
 
 
-def _attribute(oid: int, name: str, type: Type, place: int, not_null: bool = False, default: bool = False) -> Row:
+def _index_columns(index: Index, table: Table | None) -> Iterator[Row]:
+    for place, key in enumerate(index.keys, 1):
+        column = table.column(key.text) if table is not None and key.is_column else None
+        yield _attribute(relation_oid(index), key.text if key.is_column else "expr", column.type if column else TEXT, place)
+
+
+def _attribute(
+    oid: int, name: str, type: Type, place: int, not_null: bool = False, default: bool = False, identity: str = ""
+) -> Row:
     number = pg_oid(type)
     modifier = ((type.precision << 16) | type.scale) + 4 if isinstance(type, Decimal) else -1
     size = _SIZES.get(number, -1)
     return (
         oid, name, number, -1, size, place, 1 if isinstance(type, List) else 0, -1, modifier, 0 < size <= 8, "i",
-        "p" if size > 0 else "x", "", not_null, default, False, "", "", False, True, 0,
+        "p" if size > 0 else "x", "", not_null, default, False, identity, "", False, True, 0,
         100 if number in (25, 1043) else 0, None, None, None, None,
     )  # fmt: skip
 
@@ -135,7 +160,7 @@ def pg_attrdef(catalog: StatementCatalog) -> Iterator[Row]:
     """DEFAULTs: ``adbin`` is the SQL text, which pg_get_expr answers as it is."""
     for table in tables_of(catalog.state):
         for place, column in enumerate(table.columns, 1):
-            if column.default:
+            if column.default and not column.identity:
                 yield relation_oid(table) * 2_000 + place, relation_oid(table), place, column.default, column.default
 
 
@@ -156,6 +181,22 @@ def pg_type(catalog: StatementCatalog) -> Iterator[Row]:
         yield _type(item)
         if item.array:
             yield _type(PgType(item.array, f"_{item.name}", -1, "A"), element=item.oid)
+    for found in catalog.state.named_objects():
+        if isinstance(found, EnumType):
+            made = list(_type(PgType(relation_oid(found), found.name, 4, "E", kind="e")))
+            yield (*made[:2], schema_oid(found.schema), *made[3:])
+
+
+@system_table(
+    "pg_catalog", "pg_enum",
+    columns={"oid": OID, "enumtypid": OID, "enumsortorder": REAL, "enumlabel": TEXT},
+)  # fmt: skip
+def pg_enum(catalog: StatementCatalog) -> Iterator[Row]:
+    """Labels of enum types, in their order."""
+    for item in catalog.state.named_objects():
+        if isinstance(item, EnumType):
+            for place, label in enumerate(item.labels, 1):
+                yield relation_oid(item) * 1_000 + place, relation_oid(item), float(place), label
 
 
 def _type(item: PgType, element: int = 0) -> Row:
@@ -189,6 +230,27 @@ def pg_index(catalog: StatementCatalog) -> Iterator[Row]:
                 True, False, True, True, False, places_of(table, key.columns), [0] * count, [0] * count, [0] * count,
                 None, None,
             )  # fmt: skip
+    for item in catalog.state.named_objects():
+        found = catalog.state.tables.get(item.table)
+        if isinstance(item, Index) and found is not None:
+            keys, count = len(item.keys), len(item.keys) + len(item.include)
+            places = [*(_place_of(found, key) for key in item.keys), *places_of(found, item.include)]
+            texts = [key.text for key in item.keys if not key.is_column]
+            yield (
+                relation_oid(item), relation_oid(found), count, keys, False, False, False, False, True, False,
+                True, False, True, True, False, places, [0] * keys, [0] * keys,
+                [_order_of(key) for key in item.keys], ", ".join(texts) or None, item.where or None,
+            )  # fmt: skip
+
+
+def _place_of(table: Table, key: IndexKey) -> int:
+    return (places_of(table, (key.text,)) or [0])[0] if key.is_column else 0
+
+
+def _order_of(key: IndexKey) -> int:
+    """The bits of pg_index.indoption: 1 descending, 2 NULLs first."""
+    is_down = "DESC" in key.order
+    return is_down + 2 * ("NULLS FIRST" in key.order or (is_down and "NULLS LAST" not in key.order))
 
 
 @system_table(
@@ -200,6 +262,20 @@ def pg_indexes(catalog: StatementCatalog) -> Iterator[Row]:
     for table in tables_of(catalog.state):
         for _, key in keys_of(table):
             yield table.schema, table.name, key.name, None, index_definition(table, key.name, key.columns)
+    for item in catalog.state.named_objects():
+        found = catalog.state.tables.get(item.table)
+        if isinstance(item, Index) and found is not None:
+            yield found.schema, found.name, item.name, None, note_definition(item, found)
+
+
+def note_definition(index: Index, table: Table) -> str:
+    """CREATE INDEX as Postgres writes it, with its method and the schema."""
+    keys = ", ".join(f"{key_text(key)} {key.order.removeprefix('ASC').strip()}".strip() for key in index.keys)
+    where = f"{quote_name(table.schema)}.{quote_name(table.name)}"
+    text = f"CREATE INDEX {quote_name(index.name)} ON {where} USING {index.method} ({keys})"
+    if index.include:
+        text += f" INCLUDE ({', '.join(map(quote_name, index.include))})"
+    return f"{text} WHERE ({index.where})" if index.where else text
 
 
 def index_definition(table: Table, name: str, columns: tuple[str, ...]) -> str:
@@ -225,11 +301,17 @@ def pg_constraint(catalog: StatementCatalog) -> Iterator[Row]:
     for table in tables_of(catalog.state):
         for place, rule in enumerate(table.constraints):
             kind = KINDS.get(rule.kind, "c")
-            index = index_oid(table, place) if kind in "pu" else 0
+            index = index_oid(table, place) if kind in "pu" and rule.enforced else 0
+            target = catalog.state.find(rule.target[1], rule.target[0]) if kind == "f" else None
+            if kind == "f" and not isinstance(target, Table):
+                continue
+            action = "a" if kind == "f" else " "
             yield (
-                constraint_oid(table, place), rule.name, schema_oid(table.schema), kind, False, False, True, True,
-                relation_oid(table), 0, index, 0, 0, " ", " ", " ", True, 0, kind != "c",
-                places_of(table, rule.columns), None, None, None, None, None, None, rule.text or None, rule.text or None,
+                constraint_oid(table, place), rule.name, schema_oid(table.schema), kind, False, False, rule.enforced,
+                rule.enforced, relation_oid(table), 0, index, 0, relation_oid(target) if target else 0, action, action,
+                "s" if kind == "f" else " ", True, 0, kind != "c", places_of(table, rule.columns),
+                places_of(target, rule.target_columns) if isinstance(target, Table) else None, None, None, None, None,
+                None, rule.text or None, rule.text or None,
             )  # fmt: skip
 
 
@@ -238,7 +320,13 @@ def pg_constraint(catalog: StatementCatalog) -> Iterator[Row]:
     columns={"objoid": OID, "classoid": OID, "objsubid": INT, "description": TEXT},
 )  # fmt: skip
 def pg_description(catalog: StatementCatalog) -> Iterator[Row]:
-    """Comments of relations and columns."""
+    """Comments of relations and columns, types and schemas."""
+    for found in catalog.state.named_objects():
+        if found.comment:
+            yield relation_oid(found), 1247 if isinstance(found, EnumType) else 1259, 0, found.comment
+    for schema in catalog.state.schemas.values():
+        if schema.comment:
+            yield schema_oid(schema.name), 2615, 0, schema.comment
     for item in catalog.state.relations():
         if item.comment:
             yield relation_oid(item), 1259, 0, item.comment
@@ -246,6 +334,43 @@ def pg_description(catalog: StatementCatalog) -> Iterator[Row]:
             for place, column in enumerate(item.columns, 1):
                 if column.comment:
                     yield relation_oid(item), 1259, place, column.comment
+
+
+SEQUENCE_COLUMNS: Final[dict[str, Type]] = {"last_value": BIGINT, "log_cnt": BIGINT, "is_called": BOOLEAN}
+SEQUENCE: Final[dict[str, Type]] = {
+    "seqrelid": OID, "seqtypid": OID, "seqstart": BIGINT, "seqincrement": BIGINT, "seqmax": BIGINT, "seqmin": BIGINT,
+    "seqcache": BIGINT, "seqcycle": BOOLEAN,
+}  # fmt: skip
+
+
+@system_table("pg_catalog", "pg_sequence", columns=SEQUENCE)
+def pg_sequence(catalog: StatementCatalog) -> Iterator[Row]:
+    """Options of sequences."""
+    for item in sequences_of(catalog):
+        yield (
+            relation_oid(item), pg_oid(parse_sql_type(item.sql_type)), item.start, item.increment, item.high, item.low,
+            item.cache, item.cycle,
+        )  # fmt: skip
+
+
+@system_table(
+    "pg_catalog", "pg_sequences",
+    columns={"schemaname": TEXT, "sequencename": TEXT, "sequenceowner": TEXT, "data_type": TEXT,
+             "start_value": BIGINT, "min_value": BIGINT, "max_value": BIGINT, "increment_by": BIGINT, "cycle": BOOLEAN,
+             "cache_size": BIGINT, "last_value": BIGINT},
+)  # fmt: skip
+def pg_sequences(catalog: StatementCatalog) -> Iterator[Row]:
+    """Sequences, and the last number that each gave."""
+    for item in sequences_of(catalog):
+        yield (
+            item.schema, item.name, "admin", type_title(pg_oid(parse_sql_type(item.sql_type)), None), item.start,
+            item.low, item.high, item.increment, item.cycle, item.cache, catalog.last_number(item),
+        )  # fmt: skip
+
+
+def sequences_of(catalog: StatementCatalog) -> list[Sequence]:
+    """The sequences that have a name."""
+    return [item for item in catalog.state.named_objects() if isinstance(item, Sequence)]
 
 
 @system_table(

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from lake.db.definitions import key_text, place_text, rule_text
 from lake.db.names import named_parts
 from lake.db.settings import canonical, change_setting
 from lake.db.system import SYSTEM_TABLES
-from lake.db.system.pg_catalog import index_definition, schemas_of
+from lake.db.system.pg_catalog import index_definition, note_definition, schemas_of
 from lake.db.system.pg_catalog_oids import (
     TYPE_BY_NAME,
     constraint_oid,
@@ -24,10 +25,11 @@ from lake.db.system.pg_catalog_oids import (
     tables_of,
     type_title,
 )
-from lake.errors import UndefinedObject, UndefinedTable
+from lake.errors import UndefinedColumn, UndefinedObject, UndefinedTable
 from lake.roles import Role
 from lake.sql.quoting import quote_name
 from lake.storage.catalog.model import PUBLIC, Table, View
+from lake.storage.catalog.objects import EnumType, Index, Sequence
 
 if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog
@@ -103,6 +105,10 @@ class PgNames:
         if word.isdigit():
             return int(word)
         found = TYPE_BY_NAME.get(re.sub(r"\s*\(.*\)", "", word.removesuffix("[]")))
+        parts = named_parts(text)
+        own = self._catalog.state.type_names.get((PUBLIC if len(parts) == 1 else parts[0], parts[-1])) if parts else None
+        if found is None and own is not None:
+            return oid_of(own)
         if found is None:
             raise UndefinedObject(f'type "{text}" does not exist')
         return found.array if word.endswith("[]") else found.oid
@@ -117,6 +123,9 @@ class PgNames:
 
     def type_title(self, oid: int | None, modifier: int | None) -> str | None:
         """What format_type answers."""
+        found = None if oid is None else self._objects.get(oid)
+        if isinstance(found, EnumType):
+            return place_text(found.schema, found.name)
         return type_title(oid, modifier)
 
     def is_visible(self, oid: int) -> bool | None:
@@ -129,9 +138,7 @@ class PgNames:
         for table in self._tables:
             for place, rule in enumerate(table.constraints):
                 if constraint_oid(table, place) == oid:
-                    if rule.kind == "check":
-                        return f"CHECK ({rule.text})"
-                    return f"{rule.kind.upper()} ({', '.join(map(quote_name, rule.columns))})"
+                    return rule_text(rule)
         return None
 
     def index(self, oid: int, column: int) -> str | None:
@@ -142,7 +149,30 @@ class PgNames:
                     if column:
                         return quote_name(key.columns[column - 1]) if column <= len(key.columns) else ""
                     return index_definition(table, key.name, key.columns)
+        found = self._objects.get(oid)
+        held = None if found is None else self._catalog.state.tables.get(found.table)
+        if not isinstance(found, Index) or held is None:
+            return None
+        if column:
+            return key_text(found.keys[column - 1]) if column <= len(found.keys) else ""
+        return note_definition(found, held)
+
+    def serial_sequence(self, table: str, column: str) -> str | None:
+        """The sequence that a column owns, with its schema; 42P01, 42703 where there is no such column."""
+        oid = self.relation_oid_or_fail(table)
+        found = self._relations.get(oid)
+        if not isinstance(found, Table) or found.column(column) is None:
+            raise UndefinedColumn(f'column "{column}" of relation "{table}" does not exist')
+        for item in self._objects.values():
+            if isinstance(item, Sequence) and item.table == found.id:
+                if any(each.id == item.column and each.name == column for each in found.columns):
+                    return f"{quote_name(item.schema)}.{quote_name(item.name)}"
         return None
+
+    def last_number(self, oid: int) -> int | None:
+        """The last number that a sequence gave."""
+        found = self._objects.get(oid)
+        return self._catalog.last_number(found) if isinstance(found, Sequence) else None
 
     def view(self, oid: int) -> str | None:
         """A view's query."""
@@ -153,7 +183,8 @@ class PgNames:
         """A relation's comment, or that of its column."""
         found = self._relations.get(oid)
         if found is None:
-            return None
+            known_object = self._objects.get(oid)
+            return None if known_object is None or column else known_object.comment
         if not column:
             return found.comment
         known = isinstance(found, Table) and 0 < column <= len(found.columns)

@@ -125,9 +125,9 @@ def index_oid(table: Table, place: int) -> int:
 
 
 def keys_of(table: Table) -> Iterator[tuple[int, Constraint]]:
-    """The rules of a table that are keys, with their places among its rules."""
+    """The rules of a table that are keys and hold, with their places among its rules."""
     for place, item in enumerate(table.constraints):
-        if item.kind in ("primary key", "unique"):
+        if item.kind in ("primary key", "unique") and item.enforced:
             yield place, item
 
 

@@ -151,7 +151,6 @@ def pg_stat_activity(catalog: StatementCatalog) -> Iterator[Row]:
 # Relations of things that do not exist here: name, then columns with the first letter of their type.
 #   o oid   i int   s smallint   b boolean   t text   T text[]   S smallint[]   O oid[]   d double   z timestamptz
 NEVER: Final = """
-pg_enum oid:o enumtypid:o enumsortorder:d enumlabel:t
 pg_range rngtypid:o rngsubtype:o rngmultitypid:o rngcollation:o rngsubopc:o rngcanonical:t rngsubdiff:t
 pg_policy oid:o polname:t polrelid:o polcmd:t polpermissive:b polroles:O polqual:t polwithcheck:t
 pg_publication oid:o pubname:t pubowner:o puballtables:b pubinsert:b pubupdate:b pubdelete:b pubtruncate:b pubviaroot:b
@@ -171,8 +170,6 @@ pg_depend classid:o objid:o objsubid:i refclassid:o refobjid:o refobjsubid:i dep
 pg_shdepend dbid:o classid:o objid:o objsubid:i refclassid:o refobjid:o deptype:t
 pg_shdescription objoid:o classoid:o description:t
 pg_seclabel objoid:o classoid:o objsubid:i provider:t label:t
-pg_sequence seqrelid:o seqtypid:o seqstart:o seqincrement:o seqmax:o seqmin:o seqcache:o seqcycle:b
-pg_sequences schemaname:t sequencename:t sequenceowner:t data_type:t start_value:o min_value:o max_value:o increment_by:o cycle:b cache_size:o last_value:o
 pg_extension oid:o extname:t extowner:o extnamespace:o extrelocatable:b extversion:t extconfig:O extcondition:T
 pg_available_extensions name:t default_version:t installed_version:t comment:t
 pg_foreign_table ftrelid:o ftserver:o ftoptions:T

@@ -9,7 +9,7 @@ import pyarrow as pa
 from lake.errors import InvalidText
 from lake.exec.constants import as_array
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import per_row
+from lake.exec.functions.columns import map_rows, per_row
 from lake.sql.registry import CallInfo, scalar
 
 GROUP: Final = "enums"
@@ -25,7 +25,7 @@ def enum_label(value: Value, type: Value, labels: Value, *, call: CallInfo) -> p
 
     22P02  it is none of them
     """
-    return _rows(call, _checked, pa.string(), value, type, labels)
+    return map_rows(_checked, pa.string(), as_array(value, call.rows), as_array(type, call.rows), as_array(labels, call.rows))
 
 
 @scalar("try_enum_label(value VARCHAR, type VARCHAR, labels VARCHAR[]) -> VARCHAR", group=GROUP, takes_call=True)
@@ -35,8 +35,8 @@ def try_enum_label(value: Value, type: Value, labels: Value, *, call: CallInfo) 
     >>> try_enum_label('glad', 'mood', ['sad', 'ok'])
     NULL
     """
-    known = lambda text, _, all: text if text in all else None  # noqa: E731
-    return _rows(call, known, pa.string(), value, type, labels)
+    return map_rows(lambda text, _, all: text if text in all else None, pa.string(), as_array(value, call.rows),
+                    as_array(type, call.rows), as_array(labels, call.rows))  # fmt: skip
 
 
 @scalar("enum_first(value VARCHAR, labels VARCHAR[]) -> VARCHAR", group=GROUP, strict=False, takes_call=True)
@@ -87,6 +87,7 @@ def _checked(text: str, type: str, labels: Labels) -> str:
 
 
 def _between(low: str | None, high: str | None, labels: Labels) -> Labels:
+    labels = labels or []
     first = 0 if low is None else labels.index(_checked(low, "", labels))
     last = len(labels) - 1 if high is None else labels.index(_checked(high, "", labels))
     return labels[first : last + 1]

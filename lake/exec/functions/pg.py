@@ -33,6 +33,7 @@ class _NoNames:
         """NULL."""
 
     type_title = is_visible = constraint = index = view = comment = relation_oid = relation_oid_or_fail = nothing
+    serial_sequence = last_number = nothing
     relation_name = type_oid = schema_oid = schema_name = may = set_config = bytes_of = database_bytes = nothing
 
 
@@ -442,6 +443,30 @@ def generate_subscripts(list: Value, dimension: Value, *, call: CallInfo) -> pa.
                     as_array(list, call.rows), as_array(dimension, call.rows))  # fmt: skip
 
 
+@scalar("pg_get_serial_sequence(table VARCHAR, column VARCHAR) -> VARCHAR", group=GROUP, origin="postgres",
+        volatility="stable", takes_call=True)  # fmt: skip
+def pg_get_serial_sequence(table: Value, column: Value, *, call: CallInfo) -> pa.Array:
+    """The sequence that an identity column owns, NULL where it owns none.
+
+    >>> pg_get_serial_sequence(NULL, 'id')
+    NULL
+
+    42P01, 42703  no such table or column
+    """
+    return map_rows(_names(call).serial_sequence, pa.string(), as_array(table, call.rows), as_array(column, call.rows))
+
+
+@scalar("pg_sequence_last_value(oid BIGINT) -> BIGINT", group=GROUP, origin="postgres", volatility="volatile",
+        takes_call=True)  # fmt: skip
+def pg_sequence_last_value(oid: Value, *, call: CallInfo) -> pa.Array:
+    """The last number that a sequence gave, NULL where it gave none.
+
+    >>> pg_sequence_last_value(NULL)
+    NULL
+    """
+    return map_rows(_names(call).last_number, pa.int64(), as_array(oid, call.rows))
+
+
 # --- what does not exist here ----------------------------------------------------------------------------------------
 
 _ABOUT_NOTHING: Final = (
@@ -453,8 +478,6 @@ _ABOUT_NOTHING: Final = (
 
 
 @scalar("shobj_description(oid BIGINT, catalog VARCHAR) -> VARCHAR", group=GROUP, origin="postgres", takes_call=True)
-@scalar("pg_get_serial_sequence(table VARCHAR, column VARCHAR) -> VARCHAR", group=GROUP, origin="postgres",
-        takes_call=True)  # fmt: skip
 @scalar("pg_get_triggerdef(oid BIGINT, pretty BOOLEAN) -> VARCHAR", group=GROUP, origin="postgres", takes_call=True,
         aliases=("pg_get_ruledef",))  # fmt: skip
 @scalar("pg_get_trigger(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", takes_call=True, aliases=_ABOUT_NOTHING)
