@@ -11,8 +11,9 @@ Both sides of a comparison, all items of IN and all branches of CASE have one ty
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from operator import is_
 from typing import TYPE_CHECKING, TypeVar
 
 from lake.sql.ast.expr import BoundKind, Exclusion, FrameUnit
@@ -261,6 +262,15 @@ def names_of_fields(made: type) -> tuple[str, ...]:
     return found
 
 
+def altered(node: T, changes: Mapping[str, object]) -> T:
+    """``dataclasses.replace`` for nodes that compute nothing when they are made, in half its time."""
+    kind = type(node)
+    made = object.__new__(kind)
+    for name in names_of_fields(kind):
+        object.__setattr__(made, name, changes[name] if name in changes else getattr(node, name))
+    return made
+
+
 def expression_fields(made: type) -> tuple[str, ...]:
     """The names of those fields that may hold expressions, by the words of their annotations."""
     found = _EXPRESSIONS.get(made)
@@ -282,8 +292,17 @@ def walk(expr: Expr) -> Iterator[Expr]:
     while stack:
         node = stack.pop()
         yield node
-        if expression_fields(type(node)):
-            stack.extend(reversed(list(children(node))))
+        names = expression_fields(type(node))
+        if names:
+            below: list[Expr] = []
+            for name in names:
+                value = getattr(node, name)
+                if isinstance(value, Expr):
+                    below.append(value)
+                elif value:
+                    below += _expressions_in(value)
+            below.reverse()
+            stack += below
 
 
 def rewrite(expr: Expr, rule: Rule) -> Expr:
@@ -300,7 +319,7 @@ def rewrite(expr: Expr, rule: Rule) -> Expr:
         rest = tuple(rewrite(item, rule) for item in call.arguments[1:])
         before = call.arguments
         same = made is before[0] and all(new is old for new, old in zip(rest, before[1:], strict=True))
-        made = rule(call if same else replace(call, arguments=(made, *rest)))
+        made = rule(call if same else altered(call, {"arguments": (made, *rest)}))
     return made
 
 
@@ -312,7 +331,7 @@ def rewrite_children(expr: Expr, change: Rule) -> Expr:
         after = map_expressions(before, change)
         if after is not before:
             changed[name] = after
-    return replace(expr, **changed) if changed else expr
+    return altered(expr, changed) if changed else expr
 
 
 def map_expressions(value: T, change: Callable[[Expr], Expr]) -> T:
@@ -320,8 +339,10 @@ def map_expressions(value: T, change: Callable[[Expr], Expr]) -> T:
     if isinstance(value, Expr):
         return change(value)  # type: ignore[return-value]
     if isinstance(value, tuple):
-        parts = tuple(map_expressions(part, change) for part in value)
-        return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts  # type: ignore[return-value]
+        if not value:
+            return value
+        parts = tuple([change(part) if isinstance(part, Expr) else map_expressions(part, change) for part in value])
+        return value if all(map(is_, parts, value)) else parts  # type: ignore[return-value]
     if isinstance(value, SortKey | AggregateCall | WindowCall | Frame | FrameBound):
         changed = {}
         for name in expression_fields(type(value)):
@@ -329,7 +350,7 @@ def map_expressions(value: T, change: Callable[[Expr], Expr]) -> T:
             after = map_expressions(before, change)
             if after is not before:
                 changed[name] = after
-        return replace(value, **changed) if changed else value
+        return altered(value, changed) if changed else value
     return value
 
 

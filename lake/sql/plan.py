@@ -14,7 +14,7 @@ correlated subquery, columns of the outer query (``outer_columns``). Inputs of o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
@@ -386,7 +386,7 @@ def with_inputs(plan: P, change: Callable[[Plan], Plan]) -> P:
         before = getattr(plan, name)
         if isinstance(before, Plan) and (after := change(before)) is not before:
             changed[name] = after
-    return replace(plan, **changed) if changed else plan
+    return bound.altered(plan, changed) if changed else plan
 
 
 def rewrite(plan: Plan, rule: Callable[[Plan], Plan]) -> Plan:
@@ -409,7 +409,7 @@ def map_expressions(plan: P, change: Callable[[Expr], Expr]) -> P:
             after = bound.map_expressions(before, change)
         if after is not before:
             changed[name] = after
-    return replace(plan, **changed) if changed else plan
+    return bound.altered(plan, changed) if changed else plan
 
 
 def expressions_of(plan: Plan) -> Iterator[Expr]:

@@ -47,10 +47,21 @@ class Name(Node):
 N = TypeVar("N", bound=Node)
 
 
+_NAMES: dict[type[Node], tuple[str, ...]] = {}
+
+
+def field_names(made: type[Node]) -> tuple[str, ...]:
+    """The names of a node's fields but ``span``; ``dataclasses.fields`` builds them anew each time."""
+    found = _NAMES.get(made)
+    if found is None:
+        found = _NAMES[made] = tuple(item.name for item in fields(made) if item.name != "span")
+    return found
+
+
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly below ``node``, in the order of the text."""
-    for item in fields(node):
-        yield from _nodes_in(getattr(node, item.name))
+    for name in field_names(type(node)):
+        yield from _nodes_in(getattr(node, name))
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -65,11 +76,11 @@ def walk(node: Node) -> Iterator[Node]:
 def rewrite(node: N, rule: Callable[[Node], Node]) -> N:
     """The tree with ``rule`` applied to every node, children first."""
     changed: dict[str, Any] = {}
-    for item in fields(node):
-        before = getattr(node, item.name)
+    for name in field_names(type(node)):
+        before = getattr(node, name)
         after = _rewrite_value(before, rule)
         if after is not before:
-            changed[item.name] = after
+            changed[name] = after
     return rule(replace(node, **changed) if changed else node)  # type: ignore[return-value]
 
 

@@ -11,9 +11,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
+from lake.sql import bound
 from lake.sql import plan as plans
 from lake.sql.bound import Column
 from lake.sql.catalog import Table
@@ -165,11 +166,14 @@ def _shape(value: Any, numbers: dict[int, int]) -> Any:
     if isinstance(value, Column):
         return ("column", numbers.setdefault(value.id, len(numbers)))
     if isinstance(value, tuple):
-        return tuple(_shape(part, numbers) for part in value)
-    if isinstance(value, Table | Function) or not is_dataclass(value) or isinstance(value, type):
-        return id(value) if isinstance(value, Table | Function) else (type(value).__name__, value)
-    names = [item.name for item in fields(value)]
+        return tuple([_shape(part, numbers) for part in value])
+    kind = type(value)
+    if isinstance(value, Table | Function):
+        return id(value)
+    if not hasattr(kind, "__dataclass_fields__"):
+        return (kind.__name__, value)
+    names = bound.names_of_fields(kind)
     if isinstance(value, Plan):
-        names.sort(key=lambda name: not isinstance(getattr(value, name), Plan))
-    return (type(value).__name__, *(_shape(getattr(value, name), numbers) for name in names))
+        names = tuple(sorted(names, key=lambda name: not isinstance(getattr(value, name), Plan)))
+    return (kind.__name__, *[_shape(getattr(value, name), numbers) for name in names])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 
@@ -55,7 +55,54 @@ class Estimate:
     def scaled(self, fraction: float) -> Estimate:
         """The estimate of ``fraction`` of the rows, taken without regard to values."""
         rows = max(self.rows * fraction, 0.0)
-        return Estimate(rows, {id: thinned(column, self.rows, rows) for id, column in self.columns.items()})
+        return Estimate(rows, self.columns if rows >= self.rows else Thinned(self.columns, self.rows, rows))
+
+
+class Thinned(Mapping[int, ColumnEstimate]):
+    """Columns of which ``after`` of ``before`` rows are left, each worked out when it is asked for: most never are."""
+
+    __slots__ = ("_after", "_before", "_columns", "_made")
+
+    def __init__(self, columns: Mapping[int, ColumnEstimate], before: float, after: float) -> None:
+        self._columns, self._before, self._after = columns, before, after
+        self._made: dict[int, ColumnEstimate] = {}
+
+    def __getitem__(self, id: int) -> ColumnEstimate:
+        found = self._made.get(id)
+        if found is None:
+            found = self._made[id] = thinned(self._columns[id], self._before, self._after)
+        return found
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._columns
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+class Both(Mapping[int, ColumnEstimate]):
+    """The columns of two inputs; those of ``upper`` stand before those of ``lower``."""
+
+    __slots__ = ("_lower", "_upper")
+
+    def __init__(self, upper: Mapping[int, ColumnEstimate], lower: Mapping[int, ColumnEstimate]) -> None:
+        self._upper, self._lower = upper, lower
+
+    def __getitem__(self, id: int) -> ColumnEstimate:
+        return self._upper[id] if id in self._upper else self._lower[id]
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._upper or id in self._lower
+
+    def __iter__(self) -> Iterator[int]:
+        yield from self._upper
+        yield from (id for id in self._lower if id not in self._upper)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def thinned(column: ColumnEstimate, before: float, after: float) -> ColumnEstimate:

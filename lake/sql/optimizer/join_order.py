@@ -93,6 +93,7 @@ class Region:
     equalities: list[Equality] = field(default_factory=list)
     owner: dict[int, int] = field(default_factory=dict)
     known: dict[int, float] = field(default_factory=dict)
+    distincts: list[list[tuple[float, int]]] = field(default_factory=list)
     fractions: list[float] = field(default_factory=list)
     corrections: list[tuple[int, float]] = field(default_factory=list)
 
@@ -118,10 +119,19 @@ class Region:
             if number not in self.attachments:
                 rows *= self.estimates[number].rows
                 inner |= 1 << number
-        for equal in self.equalities:
-            distinct = sorted(self.estimates[n].distinct(column.id) for n, column in equal.columns.items() if inner >> n & 1)
-            for count in distinct[1:]:
-                rows /= count
+        if len(self.distincts) < len(self.equalities):
+            self.distincts = [
+                sorted((self.estimates[n].distinct(column.id), 1 << n) for n, column in equal.columns.items())
+                for equal in self.equalities
+            ]
+        for counts in self.distincts:
+            # Of the columns that are there, all but the one with the fewest values divide the rows.
+            is_first = True
+            for count, bit in counts:
+                if inner & bit:
+                    if not is_first:
+                        rows /= count
+                    is_first = False
         for predicate, fraction in zip(self.predicates, self.fractions, strict=True):
             if predicate.names & ~chosen == 0:
                 rows *= fraction
@@ -325,32 +335,39 @@ class _Search:
         """Enters the join of two sets, each as build side, where it may be made and is cheaper than what is known."""
         if one not in self.table or two not in self.table:
             return
+        has_keys = self._has_keys(one, two)
+        best = self.table.get(one | two)
         for left, right in ((one, two), (two, one)):
-            found = self._cost(left, right)
-            if found is None:
-                continue
-            known = self.table.get(one | two)
-            if known is None or found < known.cost:
-                self.table[one | two] = _Entry(found, left, right)
+            found = self._cost(left, right, has_keys)
+            if found is not None and (best is None or found < best.cost):
+                best = self.table[one | two] = _Entry(found, left, right)
 
-    def _cost(self, left: int, right: int) -> float | None:
+    def _has_keys(self, one: int, two: int) -> bool:
+        """Whether an equality joins two sets, as conditions of an inner join."""
+        for equal in self.region.equalities:
+            if equal.names & one and equal.names & two:
+                return True
+        return any(_is_equality(item.expr) for item in self.region.predicates) and any(
+            map(_is_equality, self._between(one, two))
+        )
+
+    def _cost(self, left: int, right: int, has_keys: bool) -> float | None:
         """What joining ``left`` with ``right`` as build side costs with all below; None where it may not be made."""
         region = self.region
-        attached = self._attached(left, right)
-        if attached is False:
-            return None
+        if region.attachments:
+            attached = self._attached(left, right)
+            if attached is False:
+                return None
+            if isinstance(attached, Attachment):
+                has_keys = any(map(_is_equality, attached.join.conditions))
         output = region.rows(left | right)
-        if isinstance(attached, Attachment):
-            has_keys = any(map(_is_equality, attached.join.conditions))
-        else:
-            has_keys = any(equal.names & left and equal.names & right for equal in region.equalities)
-            has_keys = has_keys or any(map(_is_equality, self._between(left, right)))
         below = self.table[left].cost + self.table[right].cost
         return below + cost.join(region.rows(left), self._own_rows(right), output, has_keys=has_keys)
 
     def _own_rows(self, chosen: int) -> float:
-        number = chosen.bit_length() - 1
-        return self.region.estimates[number].rows if chosen == 1 << number else self.region.rows(chosen)
+        if chosen & (chosen - 1):
+            return self.region.rows(chosen)
+        return self.region.estimates[chosen.bit_length() - 1].rows
 
     def _attached(self, left: int, right: int) -> Attachment | bool:
         """The attachment that joins ``right`` to ``left``; True for an inner join, False where neither may be made."""
@@ -388,7 +405,8 @@ class _Search:
         while len(parts) > 1:
             best: tuple[bool, float, int, int] | None = None
             for one, two in _pairs(parts):
-                costs = [item for item in (self._cost(one, two), self._cost(two, one)) if item is not None]
+                keys = self._has_keys(one, two)
+                costs = [item for item in (self._cost(one, two, keys), self._cost(two, one, keys)) if item is not None]
                 if not costs:
                     continue
                 is_cross = not self._is_connected(one, two)

@@ -27,6 +27,7 @@ class Planning:
     ctes_known    rows and columns by position of materialized definitions met so far
     facts   what ``remember`` keeps: a node's facts under the rule's name and the node's identity, with the node itself,
             so that the identity stays its own
+    simple  expressions that are simple already, by identity
     """
 
     settings: Settings
@@ -36,6 +37,7 @@ class Planning:
     definitions: dict[int, Plan] = field(default_factory=dict)
     ctes_known: dict[int, tuple[float, list[Any]]] = field(default_factory=dict)
     facts: dict[tuple[str, int], tuple[Plan, Any]] = field(default_factory=dict)
+    simple: dict[int, Expr] = field(default_factory=dict)
 
     @staticmethod
     def of(plan: Plan, settings: Settings, fold: Fold | None) -> Planning:

@@ -12,7 +12,7 @@ from typing import Final
 
 from lake.sql import bound
 from lake.sql.bound import And, Call, Cast, Column, Compare, Expr, InList, IsNull, Literal, Not, Or
-from lake.sql.optimizer.estimates import ColumnEstimate, Estimate
+from lake.sql.optimizer.estimates import Both, ColumnEstimate, Estimate
 
 GUESS: Final = 0.25
 """A condition of which nothing is known."""
@@ -56,9 +56,7 @@ def filtered(found: Estimate, conjuncts: tuple[Expr, ...]) -> Estimate:
         distinct = None if before is None else max(before * share, 1.0)
         changed[id] = replace(found.columns[id], distinct=distinct, null_fraction=0.0, min=span.low, max=span.high)
     rest = found.scaled(fraction)
-    columns = dict(rest.columns)
-    columns.update(changed)
-    return Estimate(rest.rows, columns)
+    return Estimate(rest.rows, Both(changed, rest.columns) if changed else rest.columns)
 
 
 def _compared(conjunct: Expr) -> Column | None:

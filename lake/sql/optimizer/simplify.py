@@ -187,8 +187,12 @@ def _as_condition(expr: Expr, non_null: frozenset[int]) -> Expr:
 
 def simplify_expression(expr: Expr, planning: Planning) -> Expr:
     """``expr`` in its simplest form with the same three values; plans of subqueries are simplified too."""
+    if planning.simple.get(id(expr)) is expr:
+        return expr
     expr = map_plans(expr, lambda plan: simplify(plan, planning))
-    return bound.rewrite(expr, lambda node: _simplify_one(node, planning))
+    made = bound.rewrite(expr, lambda node: _simplify_one(node, planning))
+    planning.simple[id(made)] = made
+    return made
 
 
 def _simplify_one(expr: Expr, planning: Planning) -> Expr:

@@ -14,7 +14,7 @@ from typing import Final, assert_never
 
 from lake.sql import bound
 from lake.sql.bound import Column, Expr, Literal
-from lake.sql.optimizer.estimates import ColumnEstimate, Estimate, thinned
+from lake.sql.optimizer.estimates import Both, ColumnEstimate, Estimate, Thinned
 from lake.sql.optimizer.expressions import equality
 from lake.sql.optimizer.planning import Planning
 from lake.sql.optimizer.selectivity import filtered, selectivity
@@ -96,7 +96,7 @@ def _estimate(plan: Plan, planning: Planning) -> Estimate:
             return estimate_join(plan, estimate(plan.left, planning), estimate(plan.right, planning))
         case AsofJoin():
             left, right = estimate(plan.left, planning), estimate(plan.right, planning)
-            return Estimate(left.rows, {**left.columns, **right.columns})
+            return Estimate(left.rows, Both(right.columns, left.columns))
         case SetOperation():
             return _set_operation(plan, estimate(plan.left, planning), estimate(plan.right, planning))
         case Recursion(anchor=anchor, outputs=outputs):
@@ -226,7 +226,7 @@ def estimate_join(plan: Join, left: Estimate, right: Estimate) -> Estimate:
     """Rows of a join of sides thought to be ``left`` and ``right``."""
     pairs = pair_fraction(plan.conditions, left, right)
     kind = plan.kind
-    both = {**left.columns, **right.columns}
+    both = Both(right.columns, left.columns)
     matched = left.rows * right.rows * pairs
     match kind:
         case JoinKind.INNER:
@@ -260,14 +260,15 @@ def padded(conditions: tuple[Expr, ...], kept: Estimate, other: Estimate) -> Est
 
 
 def _joined(rows: float, left: Estimate, right: Estimate) -> Estimate:
-    columns = {id: thinned(column, left.rows, min(rows, left.rows)) for id, column in left.columns.items()}
-    columns.update({id: thinned(column, right.rows, min(rows, right.rows)) for id, column in right.columns.items()})
+    columns = Both(
+        Thinned(right.columns, right.rows, min(rows, right.rows)), Thinned(left.columns, left.rows, min(rows, left.rows))
+    )
     return Estimate(rows, columns)
 
 
 def pair_fraction(conditions: tuple[Expr, ...], left: Estimate, right: Estimate) -> float:
     """Which share of all pairs of rows meets ``conditions``."""
-    both = Estimate(left.rows * right.rows, {**left.columns, **right.columns})
+    both = Estimate(left.rows * right.rows, Both(right.columns, left.columns))
     keys: list[tuple[int, int]] = []
     fraction = 1.0
     for condition in conditions:

@@ -54,17 +54,44 @@ class _Folded:
     ranges: Ranges
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What was answered of a table and the batches of its tail, which are not kept alive for it."""
+
+    table: Table
+    tail: tuple[weakref.ref[pa.RecordBatch], ...]
+    made: TableStatistics
+
+    def holds(self, tail: Sequence[pa.RecordBatch]) -> bool:
+        """Whether ``tail`` is still the same batches."""
+        return len(tail) == len(self.tail) and all(known() is batch for known, batch in zip(self.tail, tail, strict=True))
+
+
 class StatisticsCache:
     """Statistics of the tables of one lake."""
 
     def __init__(self) -> None:
         self._folded: OrderedDict[int, _Folded] = OrderedDict()
+        self._kept: OrderedDict[int, _Kept] = OrderedDict()
         self._ranges: dict[tuple[int, int], tuple[weakref.ref[pa.RecordBatch], ColumnRange]] = {}
         self._sketches: dict[tuple[int, int], tuple[weakref.ref[pa.RecordBatch], bytes]] = {}
         self._lock = threading.Lock()
 
     def table(self, table: Table, tail: Sequence[pa.RecordBatch] = ()) -> TableStatistics:
-        """The statistics of a table whose tail holds the batches ``tail``."""
+        """The statistics of a table whose tail holds the batches ``tail``; the last answer stands while neither changes."""
+        with self._lock:
+            kept = self._kept.get(table.id)
+            if kept is not None and kept.table is table and kept.holds(tail):
+                self._kept.move_to_end(table.id)
+                return kept.made
+        made = self._table(table, tail)
+        with self._lock:
+            self._kept[table.id] = _Kept(table, tuple(map(weakref.ref, tail)), made)
+            if len(self._kept) > KEPT_TABLES:
+                self._kept.popitem(last=False)
+        return made
+
+    def _table(self, table: Table, tail: Sequence[pa.RecordBatch]) -> TableStatistics:
         folded = self._files(table)
         tail_rows = sum(batch.num_rows for batch in tail)
         rows = folded.rows + tail_rows
