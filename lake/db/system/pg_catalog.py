@@ -65,6 +65,7 @@ CLASS: Final[dict[str, Type]] = {
 @system_table("pg_catalog", "pg_class", columns=CLASS)
 def pg_class(catalog: StatementCatalog) -> Iterator[Row]:
     """Tables, views, sequences, indexes, those that keys are taken to have too, and the lake's own relations."""
+    referring = _referring(catalog)
     noted = {item.table for item in catalog.state.named_objects() if isinstance(item, Index)}
     for found in catalog.state.named_objects():
         if not isinstance(found, EnumType):
@@ -76,7 +77,9 @@ def pg_class(catalog: StatementCatalog) -> Iterator[Row]:
             checks = sum(rule.kind == "check" for rule in item.constraints)
             keys = list(keys_of(item))
             is_indexed = bool(keys) or item.id in noted
-            yield _class(relation_oid(item), item.schema, item.name, "r", len(item.columns), rows, checks, is_indexed)
+            refers = (item.schema, item.name) in referring  # psql looks for references where there are triggers
+            oid = relation_oid(item)
+            yield _class(oid, item.schema, item.name, "r", len(item.columns), rows, checks, is_indexed, refers)
             for place, key in keys:
                 yield _class(index_oid(item, place), item.schema, key.name, "i", len(key.columns), rows)
         else:
@@ -85,12 +88,22 @@ def pg_class(catalog: StatementCatalog) -> Iterator[Row]:
         yield _class(oid, schema, name, "v" if schema != "pg_catalog" else "r", len(SYSTEM_TABLES[schema, name].columns))
 
 
+def _referring(catalog: StatementCatalog) -> set[tuple[str, str]]:
+    """Tables at either end of a reference."""
+    found: set[tuple[str, str]] = set()
+    for table in tables_of(catalog.state):
+        targets = [rule.target for rule in table.constraints if rule.kind == "foreign key"]
+        found.update(targets, [(table.schema, table.name)] if targets else [])
+    return found
+
+
 def _class(
-    oid: int, schema: str, name: str, kind: str, columns: int, rows: float = 0.0, checks: int = 0, indexed: bool = False
-) -> Row:
+    oid: int, schema: str, name: str, kind: str, columns: int, rows: float = 0.0, checks: int = 0,
+    indexed: bool = False, triggers: bool = False,
+) -> Row:  # fmt: skip
     return (
         oid, name, schema_oid(schema), 0, 0, OWNER, {"r": 2, "i": 403}.get(kind, 0), oid, 0, int(rows) // 100, rows,
-        0, 0, indexed, False, "p", kind, columns, checks, kind == "v", False, False, False, False, True,
+        0, 0, indexed, False, "p", kind, columns, checks, kind == "v", triggers, False, False, False, True,
         "d" if kind == "r" else "n", False, 0, 0, 0, None, None, None,
     )  # fmt: skip
 

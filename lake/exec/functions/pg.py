@@ -21,7 +21,8 @@ GROUP: Final = "postgres"
 SLEEP_SECS_MAX: Final = 3_600.0
 
 
-def _names(call: CallInfo) -> Any:
+def names_of(call: CallInfo) -> Any:
+    """What looks names and numbers of the statement's catalog up."""
     names = None if call.settings is None else call.settings.names
     return _NoNames() if names is None else names()
 
@@ -52,7 +53,7 @@ def format_type(oid: Value, modifier: Value, *, call: CallInfo) -> pa.Array:
     >>> format_type(NULL, NULL)
     NULL
     """
-    return _rows(call, _names(call).type_title, pa.string(), oid, modifier)
+    return _rows(call, names_of(call).type_title, pa.string(), oid, modifier)
 
 
 @scalar("pg_table_is_visible(oid BIGINT) -> BOOLEAN", group=GROUP, origin="postgres", volatility="stable",
@@ -63,7 +64,7 @@ def pg_table_is_visible(oid: Value, *, call: CallInfo) -> pa.Array:
     >>> pg_table_is_visible(1)
     NULL
     """
-    return map_rows(_names(call).is_visible, pa.bool_(), as_array(oid, call.rows))
+    return map_rows(names_of(call).is_visible, pa.bool_(), as_array(oid, call.rows))
 
 
 @scalar("pg_type_is_visible(oid BIGINT) -> BOOLEAN", group=GROUP, origin="postgres", takes_call=True,
@@ -101,7 +102,7 @@ def pg_get_constraintdef(oid: Value, pretty: Value | None = None, *, call: CallI
     >>> pg_get_constraintdef(1)
     NULL
     """
-    return map_rows(_names(call).constraint, pa.string(), as_array(oid, call.rows))
+    return map_rows(names_of(call).constraint, pa.string(), as_array(oid, call.rows))
 
 
 @scalar("pg_get_indexdef(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -116,7 +117,7 @@ def pg_get_indexdef(
     NULL
     """
     place = pa.scalar(0, pa.int64()) if column is None else column
-    return map_rows(_names(call).index, pa.string(), as_array(oid, call.rows), as_array(place, call.rows))
+    return map_rows(names_of(call).index, pa.string(), as_array(oid, call.rows), as_array(place, call.rows))
 
 
 @scalar("pg_get_viewdef(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -128,7 +129,7 @@ def pg_get_viewdef(oid: Value, pretty: Value | None = None, *, call: CallInfo) -
     >>> pg_get_viewdef(1)
     NULL
     """
-    return map_rows(_names(call).view, pa.string(), as_array(oid, call.rows))
+    return map_rows(names_of(call).view, pa.string(), as_array(oid, call.rows))
 
 
 @scalar("pg_get_userbyid(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", takes_call=True)
@@ -152,7 +153,7 @@ def obj_description(oid: Value, catalog: Value | None = None, *, call: CallInfo)
     NULL
     """
     where = pa.scalar("pg_class") if catalog is None else catalog
-    comment = _names(call).comment
+    comment = names_of(call).comment
     return map_rows(lambda item, place: comment(item, 0) if place == "pg_class" else None, pa.string(),
                     as_array(oid, call.rows), as_array(where, call.rows))  # fmt: skip
 
@@ -165,7 +166,7 @@ def col_description(oid: Value, column: Value, *, call: CallInfo) -> pa.Array:
     >>> col_description(1, 1)
     NULL
     """
-    return map_rows(_names(call).comment, pa.string(), as_array(oid, call.rows), as_array(column, call.rows))
+    return map_rows(names_of(call).comment, pa.string(), as_array(oid, call.rows), as_array(column, call.rows))
 
 
 @scalar("to_regclass(name VARCHAR) -> BIGINT", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -175,7 +176,7 @@ def to_regclass(name: Value, *, call: CallInfo) -> pa.Array:
     >>> to_regclass('none')
     NULL
     """
-    return map_rows(_names(call).relation_oid, pa.int64(), as_array(name, call.rows))
+    return map_rows(names_of(call).relation_oid, pa.int64(), as_array(name, call.rows))
 
 
 @scalar("regclass(name VARCHAR) -> BIGINT", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -187,7 +188,7 @@ def regclass_oid(name: Value, *, call: CallInfo) -> pa.Array:
 
     42P01  no such relation
     """
-    return map_rows(_names(call).relation_oid_or_fail, pa.int64(), as_array(name, call.rows))
+    return map_rows(names_of(call).relation_oid_or_fail, pa.int64(), as_array(name, call.rows))
 
 
 @scalar("regclass(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -197,7 +198,7 @@ def regclass_name(oid: Value, *, call: CallInfo) -> pa.Array:
     >>> regclass(NULL::BIGINT)
     NULL
     """
-    return map_rows(_names(call).relation_name, pa.string(), as_array(oid, call.rows))
+    return map_rows(names_of(call).relation_name, pa.string(), as_array(oid, call.rows))
 
 
 @scalar("regtype(name VARCHAR) -> BIGINT", group=GROUP, origin="postgres", volatility="stable", takes_call=True,
@@ -210,7 +211,7 @@ def regtype_oid(name: Value, *, call: CallInfo) -> pa.Array:
 
     42704  no such type
     """
-    return map_rows(_names(call).type_oid, pa.int64(), as_array(name, call.rows))
+    return map_rows(names_of(call).type_oid, pa.int64(), as_array(name, call.rows))
 
 
 @scalar("regtype(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -220,7 +221,7 @@ def regtype_name(oid: Value, *, call: CallInfo) -> pa.Array:
     >>> regtype(NULL::BIGINT)
     NULL
     """
-    title = _names(call).type_title
+    title = names_of(call).type_title
     return map_rows(lambda item: title(item, None), pa.string(), as_array(oid, call.rows))
 
 
@@ -231,7 +232,7 @@ def regnamespace_oid(name: Value, *, call: CallInfo) -> pa.Array:
     >>> regnamespace('none')
     NULL
     """
-    return map_rows(_names(call).schema_oid, pa.int64(), as_array(name, call.rows))
+    return map_rows(names_of(call).schema_oid, pa.int64(), as_array(name, call.rows))
 
 
 @scalar("regnamespace(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -241,7 +242,7 @@ def regnamespace_name(oid: Value, *, call: CallInfo) -> pa.Array:
     >>> regnamespace(NULL::BIGINT)
     NULL
     """
-    return map_rows(_names(call).schema_name, pa.string(), as_array(oid, call.rows))
+    return map_rows(names_of(call).schema_name, pa.string(), as_array(oid, call.rows))
 
 
 @scalar("regproc(name ANY) -> VARCHAR", group=GROUP, origin="postgres", takes_call=True, aliases=("regprocedure", "regrole"))
@@ -272,7 +273,7 @@ def has_table_privilege(*values: Value, call: CallInfo) -> pa.Array:
     >>> has_table_privilege('t', NULL)
     NULL
     """
-    return map_rows(_names(call).may, pa.bool_(), as_array(values[-1], call.rows))
+    return map_rows(names_of(call).may, pa.bool_(), as_array(values[-1], call.rows))
 
 
 @scalar("pg_has_role(role ANY, privilege VARCHAR) -> BOOLEAN", group=GROUP, origin="postgres", takes_call=True)
@@ -294,7 +295,7 @@ def set_config(name: Value, value: Value, is_local: Value, *, call: CallInfo) ->
     >>> set_config('a', NULL, true)
     NULL
     """
-    change = _names(call).set_config
+    change = names_of(call).set_config
     return _rows(call, lambda key, new, _: change(key, new), pa.string(), name, value, is_local)
 
 
@@ -374,7 +375,7 @@ def pg_relation_size(oid: Value, *, call: CallInfo) -> pa.Array:
     >>> pg_relation_size(1)
     NULL
     """
-    return map_rows(_names(call).bytes_of, pa.int64(), as_array(oid, call.rows))
+    return map_rows(names_of(call).bytes_of, pa.int64(), as_array(oid, call.rows))
 
 
 @scalar("pg_database_size(database ANY) -> BIGINT", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -384,7 +385,7 @@ def pg_database_size(database: Value, *, call: CallInfo) -> pa.Array:
     >>> pg_database_size('lake')
     NULL
     """
-    size = _names(call).database_bytes()
+    size = names_of(call).database_bytes()
     return map_rows(lambda _: size, pa.int64(), as_array(database, call.rows))
 
 
@@ -443,30 +444,6 @@ def generate_subscripts(list: Value, dimension: Value, *, call: CallInfo) -> pa.
                     as_array(list, call.rows), as_array(dimension, call.rows))  # fmt: skip
 
 
-@scalar("pg_get_serial_sequence(table VARCHAR, column VARCHAR) -> VARCHAR", group=GROUP, origin="postgres",
-        volatility="stable", takes_call=True)  # fmt: skip
-def pg_get_serial_sequence(table: Value, column: Value, *, call: CallInfo) -> pa.Array:
-    """The sequence that an identity column owns, NULL where it owns none.
-
-    >>> pg_get_serial_sequence(NULL, 'id')
-    NULL
-
-    42P01, 42703  no such table or column
-    """
-    return map_rows(_names(call).serial_sequence, pa.string(), as_array(table, call.rows), as_array(column, call.rows))
-
-
-@scalar("pg_sequence_last_value(oid BIGINT) -> BIGINT", group=GROUP, origin="postgres", volatility="volatile",
-        takes_call=True)  # fmt: skip
-def pg_sequence_last_value(oid: Value, *, call: CallInfo) -> pa.Array:
-    """The last number that a sequence gave, NULL where it gave none.
-
-    >>> pg_sequence_last_value(NULL)
-    NULL
-    """
-    return map_rows(_names(call).last_number, pa.int64(), as_array(oid, call.rows))
-
-
 # --- what does not exist here ----------------------------------------------------------------------------------------
 
 _ABOUT_NOTHING: Final = (
@@ -475,6 +452,16 @@ _ABOUT_NOTHING: Final = (
     "pg_get_partition_constraintdef", "pg_get_statisticsobjdef_columns", "pg_get_statisticsobjdef",
     "pg_tablespace_location",
 )  # fmt: skip
+
+
+@scalar("pg_partition_ancestors(oid BIGINT) -> BIGINT", group=GROUP, origin="postgres", takes_call=True)
+def pg_partition_ancestors(oid: Value, *, call: CallInfo) -> pa.Array:
+    """NULL: a table's partitions are files of its own.
+
+    >>> pg_partition_ancestors(1)
+    NULL
+    """
+    return pa.nulls(call.rows, pa.int64())
 
 
 @scalar("shobj_description(oid BIGINT, catalog VARCHAR) -> VARCHAR", group=GROUP, origin="postgres", takes_call=True)

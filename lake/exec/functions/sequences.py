@@ -14,6 +14,7 @@ from lake.errors import ObjectNotInState
 from lake.exec.constants import as_array
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import map_rows
+from lake.exec.functions.pg import names_of
 from lake.sql.registry import CallInfo, scalar
 
 GROUP: Final = "sequences"
@@ -99,3 +100,27 @@ def setval(sequence: Value, value: Value, is_called: Value | None = None, *, cal
     called = pa.scalar(True) if is_called is None else is_called
     return map_rows(lambda *given: _sequences(call).set(*given), pa.int64(), as_array(sequence, call.rows),
                     as_array(value, call.rows), as_array(called, call.rows))  # fmt: skip
+
+
+@scalar("pg_get_serial_sequence(table VARCHAR, column VARCHAR) -> VARCHAR", group=GROUP, origin="postgres",
+        volatility="stable", takes_call=True)  # fmt: skip
+def pg_get_serial_sequence(table: Value, column: Value, *, call: CallInfo) -> pa.Array:
+    """The sequence that an identity column owns, NULL where it owns none.
+
+    >>> pg_get_serial_sequence(NULL, 'id')
+    NULL
+
+    42P01, 42703  no such table or column
+    """
+    return map_rows(names_of(call).serial_sequence, pa.string(), as_array(table, call.rows), as_array(column, call.rows))
+
+
+@scalar("pg_sequence_last_value(oid BIGINT) -> BIGINT", group=GROUP, origin="postgres", volatility="volatile",
+        takes_call=True)  # fmt: skip
+def pg_sequence_last_value(oid: Value, *, call: CallInfo) -> pa.Array:
+    """The last number that a sequence gave, NULL where it gave none.
+
+    >>> pg_sequence_last_value(NULL)
+    NULL
+    """
+    return map_rows(names_of(call).last_number, pa.int64(), as_array(oid, call.rows))
