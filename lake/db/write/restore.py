@@ -79,6 +79,12 @@ def _attempt(run: Run, stmt: ast.Restore) -> Changed:
     changed = Changed(int(back.sum()), len(gone) - int(back.sum()), int((~back).sum()))
     if not changed.rows:
         return changed
+    deletes = now.deletes_at(gone) if len(gone) else None
+    check = run.database.unique_check(table) if appends else None
+    if check is not None:
+        for batch in appends:
+            check.add(batch)
+        check.look(now, deletes)
 
     def prepare(state: State) -> list[Change | Append]:
         run.database.check_same(state, table)
@@ -87,7 +93,7 @@ def _attempt(run: Run, stmt: ast.Restore) -> Changed:
         return []
 
     crash_point("restore-prepared")
-    changes: tuple[Change, ...] = (now.deletes_at(gone),) if len(gone) else ()
+    changes: tuple[Change, ...] = () if deletes is None else (deletes,)
     check = run.database.unique_check(table)
     if check is not None:
         for batch in appends:
