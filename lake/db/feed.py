@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from lake.db.names import find_table
-from lake.errors import FeatureNotSupported, UndefinedTable
+from lake.errors import UndefinedTable
 from lake.rows import answer_array
 from lake.storage.catalog.changes import (
     AddFiles,
@@ -27,6 +27,7 @@ from lake.storage.catalog.changes import (
 )
 from lake.storage.catalog.model import CREATED_AT, ROW_ID, SYSTEM_COLUMNS, UPDATED_AT, VERSION, Table
 from lake.storage.tables.feed import CHANGE_TYPE, changes, check_position
+from lake.storage.tables.feed_log import check_logged, logged_changes
 from lake.types import TEXT, Type
 
 if TYPE_CHECKING:
@@ -50,11 +51,9 @@ class Feed:
     def of(database: Database, name: tuple[str, ...], *, old: bool) -> Feed:
         """The feed of the table of that name.
 
-        42P01  no such table      0A000  a table that keeps only the newest row of each key
+        42P01  no such table
         """
         table = find_table(database.lake.state, name, database.name)
-        if table.kind != "append":
-            raise FeatureNotSupported(f'the feed of keyed table "{table.name}" is not supported yet')
         return Feed(database, table.id, old)
 
     def start(self, after: int | None) -> int:
@@ -63,8 +62,12 @@ class Feed:
         22023  changes after it are no longer kept, or it is to come
         """
         snapshot = self.database.lake.snapshot()
-        check_position(snapshot, self.table, snapshot.state.number if after is None else after)
-        return snapshot.state.number if after is None else after
+        position = snapshot.state.number if after is None else after
+        if snapshot.stored(self.table).table.design.key:
+            check_logged(self.database.lake.log, snapshot, position)
+        else:
+            check_position(snapshot, self.table, position)
+        return position
 
     def read(self, after: int, upto: int | None = None) -> Iterator[Batch]:
         """What was committed after ``after``, up to commit ``upto`` or this moment.
@@ -76,7 +79,11 @@ class Feed:
         columns = _columns(table, old=self.old)
         names, types = [name for name, _ in columns], [type for _, type in columns]
         newest = snapshot.state.number if upto is None else upto
-        for piece in changes(snapshot, self.table, after, newest, old=self.old):
+        if table.design.key:
+            pieces = logged_changes(self.database.lake.log, snapshot, self.table, after, newest, old=self.old)
+        else:
+            pieces = changes(snapshot, self.table, after, newest, old=self.old)
+        for piece in pieces:
             arrays = [answer_array(piece.batch.column(name), type) for name, type in columns]
             yield Batch(pa.RecordBatch.from_arrays(arrays, names=names), types, piece.upto)
         if table.lost and newest >= table.lost:

@@ -163,3 +163,38 @@ def test_streams_end_when_the_node_stops(tmp_path_factory: pytest.TempPathFactor
             assert stream.next() == [{"a": 1}] and other.next()[0]["a"] == 1
             node.stop()
             assert stream.rest() == "" and other.rest() == ""
+
+
+def test_a_keyed_table_tells_upserts(node: Node) -> None:
+    """Every row that is written, whatever the table keeps of it; a delete has its key."""
+    node.sql("CREATE TABLE keyed (id INT PRIMARY KEY, v TEXT)")
+    with lines(node, "/watch/keyed?changes=true&marks=true") as stream, lines(node, "/watch/keyed") as new:
+        node.sql("INSERT INTO keyed VALUES (1, 'a'), (2, 'b')")
+        first = stream.next(3)
+        assert [(row["_change_type"], row["id"], row["v"]) for row in first[:2]] == [("upsert", 1, "a"), ("upsert", 2, "b")]
+        node.sql("INSERT INTO keyed VALUES (1, 'c')")
+        node.sql("UPDATE keyed SET v = 'd' WHERE id = 2")
+        node.sql("DELETE FROM keyed WHERE id = 1")
+        node.wire().send("POST", "/tier")
+        rest = [row for row in stream.next(6) if "_after" not in row]
+        assert [(row["_change_type"], row["id"]) for row in rest] == [("upsert", 1), ("upsert", 2), ("delete", 1)]
+        assert [row["v"] for row in new.next(4)] == ["a", "b", "c", "d"]
+    with lines(node, f"/watch/keyed?changes=true&after={first[2]['_after']}") as stream:
+        assert [row["_change_type"] for row in stream.next(3)] == ["upsert", "upsert", "delete"]
+        node.sql("INSERT INTO keyed SELECT i, 'bulk' FROM range(30000) AS r(i)")
+        assert {row["_change_type"] for row in stream.next(30_000)} == {"upsert"}
+
+
+def test_a_keyed_table_is_replayed_as_long_as_the_log_is_kept(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """``--changelog-secs`` keeps commits and segments for feeds."""
+    folder = tmp_path_factory.mktemp("keyed") / "lake"
+    with running_node(folder, "--changelog-secs", "3600", "--retain-secs", "0", environ={"LAKE_GC_SECS": "0"}) as node:
+        node.sql("CREATE TABLE t (id INT PRIMARY KEY, v TEXT)")
+        start = node.wire().send("GET", "/stats").json()["hwm"]
+        node.sql("INSERT INTO t SELECT i, repeat('x', 100) FROM range(2000) AS r(i)")
+        node.wire().send("POST", "/tier")
+        for number in range(5):
+            node.sql(f"INSERT INTO t VALUES ({number}, 'y')")
+            node.wire().send("POST", "/tier")
+        with lines(node, f"/watch/t?after={start}") as stream:
+            assert [row["id"] for row in stream.next(2_005)] == [*range(2_000), *range(5)]

@@ -16,6 +16,7 @@ from lake.storage.catalog.model import CREATED_AT, ROW_ID, VERSION
 from lake.storage.lake import Lake
 from lake.storage.objects import MemoryStore
 from lake.storage.tables.feed import CHANGE_TYPE, changes
+from lake.storage.tables.feed_log import check_logged
 from lake.storage.tables.read import PLACE
 from tests.storage.lakes import START, append, lake_with_table, open_lake, rows_of
 
@@ -152,3 +153,20 @@ def test_positions_that_are_gone_are_refused() -> None:
     lake.commit([DropTable(1)])
     with pytest.raises(UndefinedTable):
         told(lake, start)
+
+
+def test_a_keyed_tables_feed_goes_with_its_commits() -> None:
+    clock = VirtualClock(START)
+    lake = lake_with_table(MemoryStore(clock), clock, gc_secs=0.0, changelog_secs=100.0)
+    start = lake.state.number
+    append(lake, 1)
+    for _ in range(3):
+        clock.advance(40.0)
+        append(lake, 2)
+        check_logged(lake.log, lake.snapshot(), start)
+        lake.upkeep.round(force=True)
+    with pytest.raises(InvalidParameter, match="no longer kept"):
+        check_logged(lake.log, lake.snapshot(), start)
+    check_logged(lake.log, lake.snapshot(), lake.state.number)
+    with pytest.raises(InvalidParameter, match="not there yet"):
+        check_logged(lake.log, lake.snapshot(), lake.state.number + 1)

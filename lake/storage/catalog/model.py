@@ -251,9 +251,10 @@ class Table(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.design.retention != 0
 
     def columns_at(self, number: int) -> tuple[Column, ...]:
-        """The columns it had at a commit; those that are still there in the type of now."""
+        """The columns it had at a commit, each in the newest type it was given: files and tails hold values of that."""
         found = next((item.columns for item in self.history if number <= item.upto), self.columns)
-        types = {column.id: column.sql_type for column in self.columns}
+        definitions = (*(item.columns for item in self.history), self.columns)
+        types = {column.id: column.sql_type for columns in definitions for column in columns}
         return tuple(
             msgspec.structs.replace(column, sql_type=types.get(column.id, column.sql_type)) for column in found
         )

@@ -28,14 +28,27 @@ DATA_FOLDER: Final = "data/"
 
 
 def remove_garbage(
-    store: ObjectStore, manifests: Manifests, state: State, *, now: int, retain_secs: float, pinned: int
+    store: ObjectStore,
+    manifests: Manifests,
+    state: State,
+    *,
+    now: int,
+    retain_secs: float,
+    changelog_secs: float = 0.0,
+    pinned: int,
 ) -> Flush | None:
     """Removes garbage that is due; answers the flush that takes it off the list, or None.
 
-    pinned  oldest commit that a living snapshot of this process reads
+    changelog_secs  how long segments of the log stay at least, for feeds
+    pinned          oldest commit that a living snapshot of this process reads
     """
     before = now - int(retain_secs * 1e6)
-    due = [item for item in state.garbage.values() if item.at <= before and item.number <= pinned][:FORGET_MAX]
+    logged = now - int(max(retain_secs, changelog_secs) * 1e6)
+    due = [
+        item
+        for item in state.garbage.values()
+        if item.at <= (logged if item.path.startswith(SEGMENT_FOLDER) else before) and item.number <= pinned
+    ][:FORGET_MAX]
     if not due:
         return None
     shared = shared_objects(manifests, state)

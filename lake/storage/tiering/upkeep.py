@@ -140,7 +140,8 @@ class Upkeep:
         wall = lake.clock.now()
         self._submit(forget_past(lake.state, now=wall, options=options))
         flush = remove_garbage(
-            lake.store, lake.manifests, lake.state, now=wall, retain_secs=options.retain_secs, pinned=lake.pinned()
+            lake.store, lake.manifests, lake.state, now=wall, retain_secs=options.retain_secs,
+            changelog_secs=options.changelog_secs, pinned=lake.pinned()
         )
         self._submit(flush)
         if force or (lake.checkpoint_is_due() and now - self._checkpoint_at >= options.checkpoint_secs):
