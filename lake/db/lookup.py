@@ -12,7 +12,7 @@ from lake.errors import InvalidParameter, InvalidTableDefinition
 from lake.exec.cast import cast
 from lake.exec.constants import physical_values
 from lake.storage.tables.read import Wanted
-from lake.types import TEXT
+from lake.types import TEXT, Integer, Text, Type
 
 if TYPE_CHECKING:
     from lake.db.database import Database
@@ -43,7 +43,15 @@ def _values(table: Table, key: str) -> list[object]:
     if len(texts) != len(table.key):
         names = ", ".join(column.name for column in table.key)
         raise InvalidParameter(f'the key of table "{table.name}" is ({names}), and {len(texts)} values are given')
-    return [
-        physical_values(cast(pa.array([text]), TEXT, column.type), column.type)[0]
-        for text, column in zip(texts, table.key, strict=True)
-    ]
+    return [_value(text, column.type) for text, column in zip(texts, table.key, strict=True)]
+
+
+def _value(text: str, type: Type) -> object:
+    """A key's value in physical form; whole numbers and texts, which most keys are, without the engine's cast."""
+    if isinstance(type, Text):
+        return text
+    if isinstance(type, Integer) and text.isascii() and text.isdigit() and len(text) < 20:
+        number = int(text)
+        if number < 1 << (type.bits - 1):
+            return number
+    return physical_values(cast(pa.array([text]), TEXT, type), type)[0]

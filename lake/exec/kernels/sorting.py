@@ -181,9 +181,13 @@ def merge_words(left: Any, right: Any, out: Any) -> None:
         first += is_left
         second += 1 - is_left
         place += 1
-    out[place : place + left.size - first] = left[first:]
-    place += left.size - first
-    out[place:] = right[second:]
+    # Loops, not slices: what numba makes of assigned slices takes seconds to compile.
+    for index in range(first, left.size):
+        out[place] = left[index]
+        place += 1
+    for index in range(second, right.size):
+        out[place] = right[index]
+        place += 1
 
 
 @kernel

@@ -99,7 +99,8 @@ def page_headers(data: Any, rows: Any, pages: Any) -> Any:
         if found == pages.shape[0] or at >= data.size:
             return -1
         inside, field, outer = 0, np.int64(0), np.int64(0)
-        pages[found, :] = -1
+        for field_at in range(FIELDS):
+            pages[found, field_at] = -1
         while True:
             if at >= data.size:
                 return -1

@@ -73,7 +73,8 @@ def unpack_codes(words: Any, at: Any, end: Any, entries: Any, codes: Any) -> Any
         out = codes[done : done + count]
         if not is_packed:
             value = np.int64(words_at(words, at * 8) & mask)
-            out[:] = value
+            for place in range(out.size):
+                out[place] = value
             most = max(most, value)
             at += (width + 7) >> 3
         else:
@@ -109,7 +110,9 @@ def unpack_values(words: Any, at: Any, end: Any, entries: Any, out: Any) -> Any:
         if not is_packed:
             code = words_at(words, at * 8) & mask
             is_right &= code <= last
-            filled[:] = entries[min(code, last)]
+            entry = entries[min(code, last)]
+            for place in range(filled.size):
+                filled[place] = entry
             at += (width + 7) >> 3
         else:
             start = np.uint64(at) * np.uint64(8)
@@ -199,7 +202,8 @@ def unpack_levels(words: Any, at: Any, end: Any, valid: Any) -> Any:
         out = valid[done : done + count]
         if not is_packed:
             level = byte_at(words, at) & 1
-            out[:] = level
+            for place in range(out.size):
+                out[place] = level
             present += level * count
             at += 1
         else:
