@@ -248,19 +248,25 @@ class Lowering:
     def _recursion(self, node: plan.Recursion, needed: Needed) -> Flow:
         outer = self._slots.get(node.cte)
         anchor = self.lower(node.anchor, _ids(node.anchor))
-        slot = CteSlot(node.name, node.outputs, None)
+        round_columns = node.outputs if node.keyed is None or not node.all else node.keyed.inputs
+        slot = CteSlot(node.name, round_columns, None)
+        so_far = CteSlot(f"recurring.{node.name}", node.outputs, None) if node.recurring else None
         self._slots[node.cte] = slot
 
         def lower_step() -> Flow:
             lowering = Lowering(self._context, self._root)
             lowering._slots = {**slots, node.cte: slot}
+            if so_far is not None:
+                lowering._slots[node.recurring] = so_far
             return lowering.lower(node.step, _ids(node.step))
 
         slots = dict(self._slots)
         if outer is not None:
             self._slots[node.cte] = outer
         return Flow(
-            Recursion(node.outputs, anchor, node.anchor.columns, lower_step, node.step.columns, slot, node.all)
+            Recursion(
+                node.outputs, anchor, node.anchor.columns, lower_step, node.step.columns, slot, so_far, node.all, node.keyed
+            )
         )
 
 

@@ -349,10 +349,24 @@ class Materialize(Plan):
 
 
 @dataclass(frozen=True, slots=True)
+class Keyed:
+    """One row a key of a recursion: what its columns are made of.
+
+    inputs   columns that stand for the anchor's and the step's, by position; those of ``keys`` are the key
+    calls    for every other position the aggregate of all rows of a key: the last value, if the text names none
+    """
+
+    inputs: tuple[Column, ...]
+    keys: tuple[int, ...]
+    calls: tuple[tuple[int, AggregateCall], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Recursion(Plan):
     """WITH RECURSIVE: the anchor's rows, then the step over the rows of the round before until a round makes none.
 
-    The step reads the round before by CteScan of ``cte``. Without ``all`` a row already made is dropped.
+    The step reads the round before by CteScan of ``cte``, and by CteScan of ``recurring`` all that was made so far. Without
+    ``all`` a row already made is dropped. With ``keyed`` the answer is one row a key.
     """
 
     cte: int
@@ -361,6 +375,8 @@ class Recursion(Plan):
     anchor: Plan
     step: Plan
     outputs: tuple[Column, ...]
+    recurring: int = 0
+    keyed: Keyed | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -320,7 +320,8 @@ def _query(query: ast.Query) -> str:
 
 def _cte(cte: ast.Cte) -> str:
     how = {None: "", True: "MATERIALIZED ", False: "NOT MATERIALIZED "}[cte.materialized]
-    return f"{quote_name(cte.name)}{_columns(cte.columns)} AS {how}{_parens(cte.query)}"
+    keys = f" USING KEY ({_items(cte.keys)})" if cte.keys else ""
+    return f"{quote_name(cte.name)}{_columns(cte.columns)}{keys} AS {how}{_parens(cte.query)}"
 
 
 def _columns(columns: tuple[str, ...]) -> str:

@@ -16,12 +16,17 @@ class Body(Node):
 
 @dataclass(frozen=True, slots=True)
 class Cte(Node):
-    """``name (columns) AS [[NOT] MATERIALIZED] (query)``; ``materialized`` is None where the text does not say."""
+    """``name (columns) [USING KEY (keys)] AS [[NOT] MATERIALIZED] (query)``.
+
+    materialized  None where the text does not say
+    keys          of a recursive query that keeps one row a key: the key's columns, and aggregates of others
+    """
 
     name: str
     columns: tuple[str, ...]
     query: Query
     materialized: bool | None = None
+    keys: tuple[SelectItem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

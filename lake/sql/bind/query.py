@@ -13,32 +13,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lake.arrow_names import common_spelling
 from lake.errors import (
     DatatypeMismatch,
     DuplicateAlias,
     FeatureNotSupported,
     InvalidColumnReference,
     InvalidParameter,
-    InvalidRecursion,
     SyntaxFailure,
 )
 from lake.sql import ast, plan
 from lake.sql.bind.aggregate import bind_order, sort_key
-from lake.sql.bind.coerce import cast, is_nullable, merged_type
+from lake.sql.bind.align import aligned, common_types, renamed
+from lake.sql.bind.coerce import cast, is_nullable
 from lake.sql.bind.expr import unify
+from lake.sql.bind.recursion import bind_recursion, references
 from lake.sql.bind.scope import Bound, Cte, Entry, Env, Scope, Shared
 from lake.sql.bind.select import bind_select
 from lake.sql.bound import Column, Expr, Literal, ScalarSubquery, SortKey, columns_of, walk
-from lake.types import BIGINT, DOUBLE, NULL, Integer, Null, Type
+from lake.types import BIGINT, DOUBLE, NULL, Integer, Null
 
 SET_KINDS = {
     ast.SetKind.UNION: plan.SetKind.UNION,
     ast.SetKind.INTERSECT: plan.SetKind.INTERSECT,
     ast.SetKind.EXCEPT: plan.SetKind.EXCEPT,
 }
-RECURSION_ROUNDS = 3
-"""How often a recursive step is bound anew because its types widened the anchor's; then it is cast to them."""
 
 
 def bind_query(query: ast.Query, scope: Scope, shared: Shared) -> Bound:
@@ -159,14 +157,14 @@ def _bind_cte(
     if cte.name in {other.name for other in query.ctes[:place]}:
         raise DuplicateAlias(f'WITH query name "{cte.name}" specified more than once', position=shared.position(cte))
     inner = Scope((), scope.outer, scope.ctes)
-    uses = _references(query.body, cte.name) + sum(_references(item.query, cte.name) for item in query.ctes[place + 1 :])
-    uses += sum(_references(item.expr, cte.name) for item in query.order)
-    if query.recursive and _references(cte.query, cte.name):
+    uses = references(query.body, cte.name) + sum(references(item.query, cte.name) for item in query.ctes[place + 1 :])
+    uses += sum(references(item.expr, cte.name) for item in query.order)
+    if query.recursive and (references(cte.query, cte.name) or cte.keys):
         definition = bind_recursion(cte, inner, shared)
     elif uses == 1 and cte.materialized is not True:
         return scope.with_cte(Cte(cte.name, inner, cte.query, cte.columns))
     else:
-        definition = _renamed(shared.bind_query(cte.query, inner, shared), cte, shared)
+        definition = renamed(shared.bind_query(cte.query, inner, shared), cte, shared)
         if (cte.materialized is False and uses) or definition.plan.outer_columns:
             return scope.with_cte(Cte(cte.name, inner, cte.query, cte.columns))
     number = shared.next_id()
@@ -176,57 +174,6 @@ def _bind_cte(
     if uses:
         wraps.append((entry, exact(definition)))
     return scope.with_cte(entry)
-
-
-def _references(node: ast.Node, name: str) -> int:
-    """How often a tree names the table ``name``, without a schema."""
-    return sum(1 for part in ast.walk(node) if isinstance(part, ast.TableSource) and part.name.parts == (name,))
-
-
-def _renamed(made: Bound, cte: ast.Cte, shared: Shared) -> Bound:
-    if len(cte.columns) > len(made.columns):
-        raise InvalidColumnReference(
-            f'WITH query "{cte.name}" has {len(made.columns)} columns available but {len(cte.columns)} columns specified',
-            position=shared.position(cte),
-        )
-    return replace(made, names=cte.columns + made.names[len(cte.columns) :])
-
-
-def bind_recursion(cte: ast.Cte, scope: Scope, shared: Shared) -> Bound:
-    """``anchor UNION [ALL] step``, the step reading the round before.
-
-    42P19  another form, or a reference in the anchor
-    """
-    body: ast.Body = cte.query
-    while isinstance(body, ast.Query) and not body.ctes:
-        if body.order or body.order_all or body.limit is not None or body.offset is not None:
-            raise FeatureNotSupported("ORDER BY and LIMIT in a recursive query are not supported")
-        body = body.body
-    if not isinstance(body, ast.SetOperation) or body.kind is not ast.SetKind.UNION or body.by_name:
-        raise InvalidRecursion(
-            f'recursive query "{cte.name}" does not have the form non-recursive-term UNION [ALL] recursive-term',
-            position=shared.position(cte),
-        )
-    if _references(body.left, cte.name):
-        raise InvalidRecursion(
-            f'recursive reference to query "{cte.name}" must not appear within its non-recursive term',
-            position=shared.position(cte),
-        )
-    anchor = _renamed(bind_body(body.left, scope, shared), cte, shared)
-    number = shared.next_id()
-    types: tuple[Type, ...] = tuple(column.type for column in anchor.columns)
-    for turn in range(RECURSION_ROUNDS):
-        entry = Cte(cte.name, scope, number=number, outputs=tuple(zip(anchor.names, types, strict=True)), recursive=True)
-        step = bind_body(body.right, scope.with_cte(entry), shared)
-        if len(step.columns) != len(types):
-            raise SyntaxFailure("each UNION query must have the same number of columns", position=shared.position(cte))
-        wider = _common_types(anchor, step, "UNION", cte, shared)
-        if wider == types or turn == RECURSION_ROUNDS - 1:
-            break
-        types = wider
-    outputs = tuple(shared.column(name, type) for name, type in zip(anchor.names, types, strict=True))
-    node = plan.Recursion(number, cte.name, body.all, aligned(anchor, types, shared), aligned(step, types, shared), outputs)
-    return Bound(node, outputs, anchor.names)
 
 
 # --- set operations and VALUES ---------------------------------------------------------------------------------------
@@ -245,7 +192,7 @@ def bind_set_operation(body: ast.SetOperation, scope: Scope, shared: Shared) -> 
         raise SyntaxFailure(
             f"each {body.kind.value} query must have the same number of columns", position=shared.position(body.right)
         )
-    types = _common_types(left, right, body.kind.value, body, shared)
+    types = common_types(left, right, body.kind.value, body, shared)
     outputs = tuple(shared.column(name, type) for name, type in zip(left.names, types, strict=True))
     node = plan.SetOperation(
         SET_KINDS[body.kind], body.all, aligned(left, types, shared), aligned(right, types, shared), outputs
@@ -279,54 +226,6 @@ def exact(made: Bound) -> plan.Plan:
     if made.plan.columns == made.columns:
         return made.plan
     return plan.Project(made.columns, made.columns, made.plan)
-
-
-def aligned(made: Bound, types: Sequence[Type], shared: Shared) -> plan.Plan:
-    """The query's plan with its columns cast to ``types``."""
-    outputs: list[Column] = []
-    exprs: list[Expr] = []
-    for place, (column, type) in enumerate(zip(made.columns, types, strict=True)):
-        source = _constant(made, place) or column
-        expr = column if column.type == type else cast(source, type, time_zone=shared.settings.time_zone)
-        taken = isinstance(expr, Column) and expr in outputs
-        if isinstance(expr, Column) and not taken:
-            outputs.append(expr)
-        else:
-            outputs.append(shared.column(column.name, type, is_nullable(expr)))
-        exprs.append(expr)
-    if tuple(exprs) == made.plan.columns:
-        return made.plan
-    return plan.Project(tuple(outputs), tuple(exprs), made.plan)
-
-
-def _constant(made: Bound, place: int) -> Literal | None:
-    """The constant that a column always is, for string literals and NULLs without a type of their own."""
-    node, column = made.plan, made.columns[place]
-    while isinstance(node, plan.Project) and column in node.outputs:
-        expr = node.exprs[node.outputs.index(column)]
-        if isinstance(expr, Literal):
-            return expr
-        if not isinstance(expr, Column):
-            return None
-        node, column = node.input, expr
-    return None
-
-
-def _common_types(left: Bound, right: Bound, clause: str, node: ast.Node, shared: Shared) -> tuple[Type, ...]:
-    types = []
-    for place, (one, other) in enumerate(zip(left.columns, right.columns, strict=True)):
-        sides: list[Expr] = [_constant(left, place) or one, _constant(right, place) or other]
-        if one.type == other.type:
-            types.append(common_spelling(one.type, other.type))
-            continue
-        found = merged_type(sides)
-        if found is None:
-            raise DatatypeMismatch(
-                f"{clause} types {one.type.sql.lower()} and {other.type.sql.lower()} cannot be matched",
-                position=shared.position(node),
-            )
-        types.append(found)
-    return tuple(types)
 
 
 def _by_name(left: Bound, right: Bound, shared: Shared) -> tuple[Bound, Bound]:

@@ -163,8 +163,8 @@ def scan(table: Table, shared: Shared, name: tuple[str, ...] | None) -> From:
 
 def _bind_table(source: ast.TableSource, scope: Scope, shared: Shared) -> From:
     parts = source.name.parts
-    if len(parts) == 1 and parts[0] in scope.ctes and source.at is None:
-        return _bind_cte(scope.ctes[parts[0]], shared)
+    if ".".join(parts) in scope.ctes and source.at is None:
+        return _bind_cte(scope.ctes[".".join(parts)], shared)
     at = None if source.at is None else _time_travel(source.at, scope, shared)
     try:
         found = shared.catalog.find(parts, at)

@@ -54,6 +54,12 @@ class QueryBuild(BaseBuild):
         """``a AS NOT MATERIALIZED (..)``."""
         return self.cte(name, columns, query, materialized=False)
 
+    def keyed_cte(
+        self, name: str, columns: tuple[str, ...] | None, keys: tuple[ast.SelectItem, ...], query: ast.Query
+    ) -> ast.Cte:
+        """``a (b, c) USING KEY (b, max(c)) AS (..)``."""
+        return ast.Cte(name, columns or (), query, keys=keys)
+
     def set_operation(self, left: ast.Body, words: str, right: ast.Body) -> ast.Body:
         """``a UNION ALL b``."""
         kind, *rest = words.split()

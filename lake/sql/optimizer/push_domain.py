@@ -469,6 +469,8 @@ class Push:
         return replace(plan, definition=definition, input=source), given
 
     def _recursion(self, plan: Recursion, need: frozenset[int]) -> tuple[Plan, Given]:
+        if plan.recurring or plan.keyed is not None:
+            raise FeatureNotSupported("a correlated recursive query with USING KEY or recurring is not supported")
         ids = tuple(sorted(need))
         anchor = self._positional(plan.anchor, ids)
         self.extended[plan.cte] = ids
