@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,6 +69,87 @@ def test_json_lines(db: EmbeddedConnection, tmp_path: Path) -> None:
         db.sql(f"SELECT * FROM '{path}'")
 
 
+REGIONS = (("eu", "2024-01-02", [1, 2]), ("us", "2024-01-03", [3]), ("__HIVE_DEFAULT_PARTITION__", "2024-01-04", [4]))
+
+
+@pytest.fixture
+def sales(tmp_path: Path) -> Path:
+    """A folder of files with keys in their paths."""
+    for region, day, ids in REGIONS:
+        folder = tmp_path / "sales" / f"region={region}" / f"day={day}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"id": ids}), folder / "part-0.parquet")
+        (folder / "rows.csv").write_text("id\n" + "".join(f"{id}\n" for id in ids))
+    return tmp_path / "sales"
+
+
+def test_hive_keys(db: EmbeddedConnection, sales: Path) -> None:
+    """Keys in paths are columns of the types that they look like, or that are given. Spec: SQL, Function catalog."""
+    files = f"'{sales}/*/*/*.parquet'"
+    text = f"SELECT id, region, day::VARCHAR FROM read_parquet({files}, hive_partitioning => true) ORDER BY id"
+    assert db.sql(text).rows() == [
+        (1, "eu", "2024-01-02"), (2, "eu", "2024-01-02"), (3, "us", "2024-01-03"), (4, None, "2024-01-04"),
+    ]  # fmt: skip
+    typed = f"read_parquet({files}, hive_types => {{day: VARCHAR}})"
+    assert db.sql(f"SELECT typeof(day), typeof(region) FROM {typed} LIMIT 1").rows() == [("VARCHAR", "VARCHAR")]
+    with pytest.raises(InvalidParameter, match="no partition key"):
+        db.sql(f"SELECT * FROM read_parquet({files}, hive_types => {{town: VARCHAR}})")
+    with pytest.raises(InvalidText, match="region"):
+        db.sql(f"SELECT * FROM read_parquet({files}, hive_types => {{region: INT}})")
+
+
+def test_hive_keys_leave_files_unread(db: EmbeddedConnection, sales: Path) -> None:
+    """A file that a filter on its keys rules out is not read: here it could not be."""
+    next((sales / "region=eu").glob("*/*.csv")).write_text("id\nnot a number\n")
+    found = f"read_csv('{sales}/*/*/*.csv', hive_partitioning => true, columns => {{id: BIGINT}})"
+    assert db.sql(f"SELECT id FROM {found} WHERE region = 'us'").rows() == [(3,)]
+    assert db.sql(f"SELECT id FROM {found} WHERE day > DATE '2024-01-03'").rows() == [(4,)]
+    assert db.sql(f"SELECT count(*) FROM {found} WHERE region IS NULL AND day IN ('2024-01-04')").item() == 1
+    with pytest.raises(InvalidText):
+        db.sql(f"SELECT id FROM {found} WHERE region = 'eu'").rows()
+
+
+def test_csv_comments_returns_and_compression(db: EmbeddedConnection, tmp_path: Path) -> None:
+    """Lines that are comments, lines that end with a carriage return, tabulators, files that are compressed."""
+    path = tmp_path / "rows.csv"
+    path.write_text("# made today\nid,name\n1,a\n# between\n2,#b\n# the end")
+    assert db.sql(f"SELECT * FROM read_csv('{path}', comment => '#') ORDER BY id").rows() == [(1, "a"), (2, "#b")]
+    path.write_bytes(b"id,name\r1,a\r2,b\r")
+    assert db.sql(f"SELECT count(*), sum(id) FROM read_csv('{path}', new_line = '\\r')").rows() == [(2, 3)]
+    with gzip.open(tmp_path / "rows.tsv.gz", "wt") as file:
+        file.write("id\tname\n1\ta\n")
+    assert db.sql(f"SELECT * FROM '{tmp_path}/rows.tsv.gz'").rows() == [(1, "a")]
+    with gzip.open(tmp_path / "rows.ndjson.gz", "wt") as file:
+        file.write('{"id": 7}\n')
+    assert db.sql(f"SELECT id FROM '{tmp_path}/rows.ndjson.gz'").item() == 7
+    path.write_text("1;'a;b'\n2;'c''d'\n")
+    options = "header = false, sep = ';', quote = '''', columns = {id: DECIMAL(5,1), name: VARCHAR}"
+    rows = db.sql(f"SELECT id::VARCHAR, name FROM read_csv('{path}', {options}) ORDER BY id").rows()
+    assert rows == [("1.0", "a;b"), ("2.0", "c'd")]
+
+
+def test_texts_by_name(db: EmbeddedConnection, tmp_path: Path) -> None:
+    """``union_by_name`` takes the columns of all text files; types that differ are the wider."""
+    (tmp_path / "a.csv").write_text("id,x\n1,1\n")
+    (tmp_path / "b.csv").write_text("id,x,y\n2,1.5,z\n")
+    rows = db.sql(f"SELECT id, x, y FROM read_csv('{tmp_path}/*.csv', union_by_name => true) ORDER BY id").rows()
+    assert rows == [(1, 1.0, None), (2, 1.5, "z")]
+    (tmp_path / "a.json").write_text('{"id": 1}\n')
+    (tmp_path / "b.json").write_text('{"id": 2, "tag": "t"}\n')
+    rows = db.sql(f"SELECT id, tag FROM read_json('{tmp_path}/*.json', union_by_name => true) ORDER BY id").rows()
+    assert rows == [(1, None), (2, "t")]
+
+
+def test_arrow_files(db: EmbeddedConnection, tmp_path: Path) -> None:
+    """Arrow IPC, as a file and as a stream."""
+    with pa.ipc.new_file(tmp_path / "rows.arrow", ROWS.schema) as file:
+        file.write_table(ROWS)
+    with pa.ipc.new_stream(tmp_path / "stream.arrow", ROWS.schema) as stream:
+        stream.write_table(ROWS)
+    for name in ("rows", "stream"):
+        assert db.sql(f"SELECT count(*), sum(id), max(name) FROM '{tmp_path}/{name}.arrow'").rows() == [(3, 6, "cid")]
+
+
 def test_what_readers_refuse(db: EmbeddedConnection, tmp_path: Path) -> None:
     """A file that is not there, an unknown extension, an unknown option, bytes that are no Parquet; each by name."""
     (tmp_path / "odd.xyz").write_text("x")
@@ -81,7 +163,11 @@ def test_what_readers_refuse(db: EmbeddedConnection, tmp_path: Path) -> None:
     with pytest.raises(InvalidParameter) as refused:
         db.sql(f"SELECT * FROM read_csv('{tmp_path}/odd.xyz', headr => true)")
     assert "headr" in refused.value.message
-    assert "header" in (refused.value.hint or "")
+    assert 'Did you mean "header"?' in (refused.value.hint or "")
+    assert "known options: header, delim" in (refused.value.hint or "")
+    for option, words in (("header => 'x'", "true or false"), ("delim => '||'", "one ASCII"), ("columns => 1", "a struct")):
+        with pytest.raises(InvalidParameter, match=words):
+            db.sql(f"SELECT * FROM read_csv('{tmp_path}/odd.xyz', {option})")
 
 
 def test_only_the_owner_reads_files(db: EmbeddedConnection, tmp_path: Path) -> None:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from lake.arrow_names import parse_arrow_name
 from lake.errors import InsufficientPrivilege, InvalidParameter
+from lake.sql.bind.scope import near_name
 from lake.sql.catalog import Settings, Table, TableColumn, TableStatistics
 from lake.sql.registry import table_function
+from lake.storage.external.arrow import open_arrow
 from lake.storage.external.files import ExternalTable, expand, reader_of
+from lake.storage.external.hive import with_keys
 from lake.storage.external.parquet import open_parquet
 from lake.storage.external.text import NULL_SPELLINGS, CsvOptions, open_csv, open_json
 from lake.types import Type
 
 LOCAL_FILES: Final = "a file on the node's disk is read only by the program that started the node"
 ROWS_GUESSED: Final = 100_000.0  # of a text file, which does not tell
-CSV_OPTIONS: Final = ("header", "delim", "sep", "delimiter", "quote", "escape", "nullstr", "columns")
-PARQUET_OPTIONS: Final = ("columns", "union_by_name")
-JSON_OPTIONS: Final = ("columns",)
+FILE_OPTIONS: Final = ("hive_partitioning", "union_by_name", "columns", "hive_types")
+CSV_OPTIONS: Final = (
+    "header", "delim", "sep", "delimiter", "quote", "escape", "comment", "new_line", "nullstr", *FILE_OPTIONS,
+)  # fmt: skip
+NEW_LINES: Final = {"\\r": "\r", "\r": "\r", "\\n": "\n", "\n": "\n", "\\r\\n": "\n", "\r\n": "\n"}
 
 
 def open_file(path: str, settings: Settings) -> Table:
@@ -34,54 +39,141 @@ def open_file(path: str, settings: Settings) -> Table:
             return _table(path, open_parquet(paths))
         case "csv":
             return _table(path, open_csv(paths, CsvOptions()))
+        case "arrow":
+            return _table(path, open_arrow(paths))
         case _:
             return _table(path, open_json(paths))
 
 
 @table_function("read_parquet(path ANY) -> TABLE", group="readers", origin="spec", aliases=("parquet_scan",))
 def read_parquet(settings: Settings, path: Any, **options: Any) -> Table:
-    """Parquet files as a table: a path, a glob, a folder or a list of them."""
-    _check_owner(settings)
-    _check_options("read_parquet", options, PARQUET_OPTIONS)
-    by_name = bool(options.get("union_by_name", False))
-    return _table(str(path), open_parquet(expand(path), columns=_types(options.get("columns")), by_name=by_name))
+    """Parquet files as a table: a path, a glob, a folder or a list of them.
+
+    union_by_name      columns of all files, not only of the first
+    columns            types to read columns as, by name: {name: 'BIGINT'}
+    hive_partitioning  keys in the paths as columns: region=eu/part-0.parquet
+    hive_types         types of such keys: {region: 'VARCHAR'}
+    """
+    given = _Given("read_parquet", settings, options, FILE_OPTIONS)
+    paths = expand(path)
+    found = open_parquet(paths, columns=given.types("columns"), by_name=given.flag("union_by_name"))
+    return _table(path, given.with_hive_keys(found, paths))
 
 
 @table_function("read_csv(path ANY) -> TABLE", group="readers", origin="spec", aliases=("read_csv_auto",))
 def read_csv(settings: Settings, path: Any, **options: Any) -> Table:
-    """CSV files as a table: a path, a glob, a folder or a list of them."""
-    _check_owner(settings)
-    _check_options("read_csv", options, CSV_OPTIONS)
-    given = CsvOptions(
-        header=bool(options.get("header", True)),
-        delimiter=options.get("delim") or options.get("sep") or options.get("delimiter"),
-        quote=options.get("quote", '"'),
-        escape=options.get("escape"),
+    """CSV files as a table: a path, a glob, a folder or a list of them.
+
+    header (true)      the first line names the columns
+    delim, sep or delimiter, quote, escape      one character each; NULL or '' for no quotes or escapes
+    comment            lines that begin with it are skipped
+    new_line           '\\r' for files whose lines end with a carriage return alone
+    nullstr            what stands for NULL beside an empty value
+    columns            names and types by position: {name: 'BIGINT'}
+    union_by_name, hive_partitioning, hive_types      as of read_parquet
+    """
+    given = _Given("read_csv", settings, options, CSV_OPTIONS)
+    paths = expand(path)
+    written = CsvOptions(
+        header=given.flag("header", True),
+        delimiter=given.character("delim") or given.character("sep") or given.character("delimiter"),
+        quote='"' if "quote" not in options else given.character("quote") or "",
+        escape=given.character("escape"),
+        comment=given.text("comment"),
+        new_line=given.new_line(),
         null=_nulls(options.get("nullstr")),
-        columns=_types(options.get("columns")),
+        columns=given.types("columns"),
     )
-    return _table(str(path), open_csv(expand(path), given))
+    return _table(path, given.with_hive_keys(open_csv(paths, written, by_name=given.flag("union_by_name")), paths))
 
 
 @table_function(
     "read_json(path ANY) -> TABLE", group="readers", origin="spec", aliases=("read_json_auto", "read_ndjson")
 )
 def read_json(settings: Settings, path: Any, **options: Any) -> Table:
-    """Files of newline-delimited JSON as a table: a path, a glob, a folder or a list of them."""
-    _check_owner(settings)
-    _check_options("read_json", options, JSON_OPTIONS)
-    return _table(str(path), open_json(expand(path), columns=_types(options.get("columns"))))
+    """Files of newline-delimited JSON as a table: a path, a glob, a folder or a list of them.
+
+    columns, union_by_name, hive_partitioning, hive_types      as of read_parquet
+    """
+    given = _Given("read_json", settings, options, FILE_OPTIONS)
+    paths = expand(path)
+    found = open_json(paths, columns=given.types("columns"), by_name=given.flag("union_by_name"))
+    return _table(path, given.with_hive_keys(found, paths))
+
+
+class _Given:
+    """The options of one call.
+
+    42501  the caller is not the program that started the node      22023  an unknown option, or a value it does not take
+    """
+
+    def __init__(self, function: str, settings: Settings, options: Mapping[str, Any], known: Sequence[str]) -> None:
+        _check_owner(settings)
+        self._function, self._options = function, options
+        for name in options:
+            if name not in known:
+                near = near_name(name, known)
+                listed = f"known options: {', '.join(known)}"
+                raise InvalidParameter(f'{function} has no option "{name}"', hint=f"{near} {listed}" if near else listed)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """A truth."""
+        value = self._options.get(name, default)
+        match value.lower() if isinstance(value, str) else value:
+            case bool(truth):
+                return truth
+            case "true" | "on" | 1:
+                return True
+            case "false" | "off" | 0:
+                return False
+        raise self._refused(name, value, "true or false")
+
+    def text(self, name: str) -> str | None:
+        """A text that is not empty; None for an option that is not there, NULL or empty."""
+        value = self._options.get(name)
+        if value is not None and not isinstance(value, str):
+            raise self._refused(name, value, "a text")
+        return value or None
+
+    def character(self, name: str) -> str | None:
+        """One character, ``\\t`` for a tabulator."""
+        value = self.text(name)
+        value = "\t" if value == "\\t" else value
+        if value is not None and (len(value) > 1 or not value.isascii()):
+            raise self._refused(name, value, "one ASCII character")
+        return value
+
+    def new_line(self) -> str | None:
+        """What ends a line, if it is said."""
+        value = self.text("new_line")
+        if value is not None and value not in NEW_LINES:
+            raise self._refused("new_line", value, "'\\r', '\\n' or '\\r\\n'")
+        return None if value is None else NEW_LINES[value]
+
+    def types(self, name: str) -> dict[str, Type]:
+        """Types by name."""
+        value = self._options.get(name)
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            raise self._refused(name, value, "a struct of names and types: {name: 'BIGINT'}")
+        return {str(key): parse_arrow_name(str(type)) for key, type in value.items()}
+
+    def with_hive_keys(self, found: ExternalTable, paths: Sequence[str]) -> ExternalTable:
+        """The table with the keys of its paths, where they are asked for."""
+        types = self.types("hive_types")
+        if not types and not self.flag("hive_partitioning"):
+            return found
+        sources = [found.rows.single(place) for place in range(len(paths))]  # type: ignore[attr-defined]
+        return with_keys(found, paths, sources, types)
+
+    def _refused(self, name: str, value: Any, wanted: str) -> InvalidParameter:
+        return InvalidParameter(f'option "{name}" of {self._function} takes {wanted}, not {value!r}')
 
 
 def _check_owner(settings: Settings) -> None:
     if not settings.local_files:
         raise InsufficientPrivilege(LOCAL_FILES)
-
-
-def _check_options(function: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    for name in given:
-        if name not in known:
-            raise InvalidParameter(f'{function} has no option "{name}"', hint=f"known options: {', '.join(known)}")
 
 
 def _nulls(given: Any) -> tuple[str, ...]:
@@ -91,15 +183,8 @@ def _nulls(given: Any) -> tuple[str, ...]:
     return ("", *([given] if isinstance(given, str) else given))
 
 
-def _types(columns: Any) -> dict[str, Type]:
-    if columns is None:
-        return {}
-    if not isinstance(columns, Mapping):
-        raise InvalidParameter("columns is a struct of names and types: {name: 'BIGINT'}")
-    return {str(name): parse_arrow_name(str(type)) for name, type in columns.items()}
-
-
-def _table(path: str, found: ExternalTable) -> Table:
+def _table(path: str | Sequence[str], found: ExternalTable) -> Table:
     columns = tuple(TableColumn(name, type) for name, type in found.columns)
     rows = float(found.count) if found.count is not None else ROWS_GUESSED
-    return Table((Path(path).stem or path,), columns, found.rows, lambda: TableStatistics(rows))
+    title = path if isinstance(path, str) else path[0]
+    return Table((Path(title).stem or title,), columns, found.rows, lambda: TableStatistics(rows))

@@ -25,7 +25,8 @@ from lake.sql.bind.scope import Entry, Env, From, Scope
 from lake.sql.bind.window import RUNNING
 from lake.sql.bound import Column, Expr, Literal, MakeList, WindowCall
 from lake.sql.registry import FUNCTIONS, Scalar, TableFunction, Window
-from lake.types import BIGINT, TEXT, List, Map, Struct
+from lake.sql.unparse import unparse
+from lake.types import BIGINT, DECIMAL_SPELLINGS, TEXT, List, Map, Struct
 
 ONE_ROW = plan.Values(((),), ())
 
@@ -171,6 +172,8 @@ def _option(value: ast.Expr, env: Env) -> object:
         return [_option(item, env) for item in value.items]
     if isinstance(value, ast.Column) and len(value.name.parts) == 1:
         return value.name.last
+    if isinstance(value, ast.Call) and value.arguments and value.name.last.lower() in DECIMAL_SPELLINGS:
+        return unparse(value)
     made = env.bind(value)
     if not isinstance(made, Literal):
         raise FeatureNotSupported("named arguments in FROM must be constants", position=env.position(value))

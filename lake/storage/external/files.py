@@ -19,7 +19,9 @@ from lake.types import Type
 FILES_MAX: Final = 100_000
 READERS: Final = {
     "parquet": "parquet", "pq": "parquet", "csv": "csv", "tsv": "csv", "json": "json", "jsonl": "json", "ndjson": "json",
+    "arrow": "arrow", "ipc": "arrow", "feather": "arrow",
 }  # fmt: skip
+COMPRESSIONS: Final = ("gz", "bz2", "zst", "lz4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,14 @@ def expand(paths: str | Sequence[str]) -> list[str]:
 
 
 def reader_of(path: str) -> str:
-    """``parquet``, ``csv`` or ``json``, by the extension.
+    """``parquet``, ``csv``, ``json`` or ``arrow``, by the extension, that of a compression left aside.
 
     22023  another extension
     """
-    suffix = Path(path).suffix.lstrip(".").lower()
+    suffixes = [suffix.lstrip(".").lower() for suffix in Path(path).suffixes]
+    if len(suffixes) > 1 and suffixes[-1] in COMPRESSIONS:
+        suffixes.pop()
+    suffix = suffixes[-1] if suffixes else ""
     if suffix not in READERS:
         raise InvalidParameter(
             f'no reader for "{Path(path).name}"', hint=f"known extensions: {', '.join(READERS)}; or call a reader by name"

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lake.errors import IoFailure, UndefinedColumn
-from lake.rows import Part, Predicate, physical_array
+from lake.rows import Part, Predicate, RowSource, physical_array
 from lake.storage.external.files import ExternalTable
 from lake.types import Date, Decimal, Text, Timestamp, Type, from_arrow
 
@@ -58,6 +58,10 @@ class ParquetRows:
 
     files: tuple[_File, ...]
     types: dict[str, Type]
+
+    def single(self, place: int) -> RowSource:
+        """The rows of one file."""
+        return ParquetRows((self.files[place],), self.types)
 
     def parts(self, columns: Sequence[str], predicates: Sequence[Predicate]) -> Sequence[Part]:
         """A part for each row group that may hold a row for which all predicates are true."""
