@@ -246,7 +246,8 @@ class StatementCatalog:
     def _table(self, table: Table) -> PlanTable:
         columns = self.columns_of(table) + self.hidden_columns(table)
         rows = self.snapshot.table_by_id(table.id)
-        unique = tuple(rule.columns for rule in unique_rules(table))
+        keys = [tuple(column.name for column in table.key)] if table.key else []
+        unique = (*keys, *(rule.columns for rule in unique_rules(table)))
         return PlanTable((table.schema, table.name), tuple(columns), rows, rows.statistics, unique)
 
 

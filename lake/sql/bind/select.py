@@ -16,6 +16,7 @@ from lake.sql import ast, bound, plan
 from lake.sql.bind import names
 from lake.sql.bind.aggregate import Aggregates, Regroup, sort_key, to_boolean
 from lake.sql.bind.coerce import is_nullable
+from lake.sql.bind.dependencies import determined
 from lake.sql.bind.generators import expand_generators
 from lake.sql.bind.group import Grouping, bind_grouping_elements
 from lake.sql.bind.scope import Bound, Env, Ready, Scope, Shared
@@ -169,6 +170,8 @@ def _group_all(parts: Parts, grouping: Grouping) -> None:
 
 def _aggregate(parts: Parts, grouping: Grouping, node: plan.Plan, env: Env) -> plan.Plan:
     """The Aggregate node; every part is moved over its outputs."""
+    if grouping.sets is None:
+        _add_determined(parts, grouping, node, env)
     groups = grouping.outputs(env)
     regroup = Regroup.of(groups, env.scope.entries, env.shared)
     parts.exprs = [
@@ -184,6 +187,22 @@ def _aggregate(parts: Parts, grouping: Grouping, node: plan.Plan, env: Env) -> p
     parts.windows.map(regroup.move)
     parts.unnests.map(regroup.move)
     return plan.Aggregate(groups, parts.aggregates.pairs, node, grouping.sets, parts.aggregates.grouping_id)
+
+
+def _add_determined(parts: Parts, grouping: Grouping, node: plan.Plan, env: Env) -> None:
+    """Groups by what the groups determine and the query names."""
+    conditions = tuple(item for item in (parts.having, parts.qualify) if item is not None)
+    used = bound.columns_of(*parts.exprs, *conditions, *parts.distinct_on, *(key.expr for key in parts.order))
+    used |= parts.windows.used
+    own = {expr.id for expr in grouping.exprs if isinstance(expr, Column)}
+    entries = {entry.column.id: entry for entry in env.scope.entries}
+    missing = [entries[id] for id in used - own if id in entries]
+    if not missing or not own:
+        return
+    found = determined(node, frozenset(own))
+    for entry in missing:
+        if entry.column.id in found:
+            grouping.add(entry.column, entry.name)
 
 
 # --- the top ---------------------------------------------------------------------------------------------------------
