@@ -12,6 +12,7 @@ Quick tests cannot raise, so they may go before all else and in any order: those
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,12 +23,12 @@ import pyarrow as pa
 
 from lake.errors import LakeError
 from lake.exec.evaluate import Program
-from lake.exec.kernels.ranges import HIGHEST, LOWEST, rows_marked, rows_within
+from lake.exec.kernels.ranges import HIGHEST, LOWEST, rows_between, rows_marked, rows_within
 from lake.exec.kernels.views import ALL_VALID, mask_of, values_of
 from lake.exec.steps import column_names, nodes, true_rows
 from lake.narrow import widened
 from lake.sql import bound
-from lake.types import Date, Decimal, Integer, Text, Time, Timestamp, Type
+from lake.types import Date, Decimal, Float, Integer, Text, Time, Timestamp, Type
 
 if TYPE_CHECKING:
     from lake.exec.context import Context
@@ -59,6 +60,26 @@ class RangeTest:
         """Those of the rows (None for all) that pass, ascending."""
         array = batch.column(self.column)
         return rows_within(values_of(array), mask_of(array), self.low, self.high, outside=self.outside, rows=rows)
+
+
+@dataclass(slots=True)
+class FloatTest:
+    """A column of doubles within ``[low, high]``, or outside of it; NaN is greater than every number."""
+
+    column: str
+    low: float
+    high: float
+    with_nan: bool
+    outside: bool = False
+    seen: int = 0
+    passed: int = 0
+
+    def rows(self, batch: pa.RecordBatch, rows: Any) -> Any:
+        """Those of the rows (None for all) that pass, ascending."""
+        array = batch.column(self.column)
+        return rows_between(
+            values_of(array), mask_of(array), self.low, self.high, with_nan=self.with_nan, outside=self.outside, rows=rows
+        )
 
 
 @dataclass(slots=True)
@@ -104,7 +125,7 @@ class EntryTest:
         return marks
 
 
-QuickTest = RangeTest | EntryTest
+QuickTest = RangeTest | FloatTest | EntryTest
 
 
 class Selector:
@@ -183,6 +204,8 @@ def _sorted_out(
             quick.append((test, None))
             if not test.outside:
                 ranges[test.column] = test
+        elif (doubles := float_test(expr)) is not None:
+            quick.append((doubles, None))
         elif _is_entry_test(expr):
             (name,) = conjunct.columns
             quick.append((EntryTest(name, conjunct.program), conjunct))
@@ -216,6 +239,32 @@ def range_test(expr: bound.Expr) -> RangeTest | None:
             return RangeTest(name, value + 1, HIGHEST) if value < HIGHEST else RangeTest(name, 1, 0)
         case ">=":
             return RangeTest(name, value, HIGHEST)
+    return None
+
+
+def float_test(expr: bound.Expr) -> FloatTest | None:
+    """The range that a comparison of a column of doubles with a constant asks for; None where it is no such thing."""
+    match expr:
+        case bound.Compare(op=op, left=bound.Column(id=id, type=Float()), right=bound.Literal(value=float(value))):
+            pass
+        case bound.Compare(op=op, left=bound.Literal(value=float(value)), right=bound.Column(id=id, type=Float())):
+            op = _MIRRORED.get(op, op)
+        case _:
+            return None
+    if math.isnan(value):
+        return None
+    name = f"c{id}"
+    match op:
+        case "=" | "<>":
+            return FloatTest(name, value, value, with_nan=False, outside=op == "<>")
+        case "<":
+            return FloatTest(name, -math.inf, math.nextafter(value, -math.inf), with_nan=False) if value > -math.inf else None
+        case "<=":
+            return FloatTest(name, -math.inf, value, with_nan=False)
+        case ">":
+            return FloatTest(name, math.nextafter(value, math.inf), math.inf, with_nan=True) if value < math.inf else None
+        case ">=":
+            return FloatTest(name, value, math.inf, with_nan=True)
     return None
 
 

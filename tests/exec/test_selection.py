@@ -12,9 +12,10 @@ from lake.exec.kernels import interpreted
 from lake.exec.kernels.ranges import rows_marked, rows_within
 from lake.exec.selection import QUICK_ROWS, EntryTest, RangeTest, Selector, range_test
 from lake.sql import bound
-from lake.types import BIGINT, BOOLEAN, DATE, INT, SMALLINT, TEXT, Decimal, Type
+from lake.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, REAL, SMALLINT, TEXT, Decimal, Type
 
 ROWS = QUICK_ROWS + 100
+FLOATS: dict[int, Type] = {7: DOUBLE, 8: REAL}
 WORDS = ["apple", "bear", "cat", "", None]
 
 
@@ -37,6 +38,11 @@ def rows_of(seed: int, *, with_nulls: bool) -> pa.RecordBatch:
         arrays.append(pa.array(random.integers(-5, 6, ROWS), type.physical if id != 3 else pa.int32(), mask=mask))
     arrays[2] = arrays[2].cast(pa.date32())
     codes = pa.array(random.integers(0, 4, ROWS), pa.int32(), mask=random.random(ROWS) < 0.2 if with_nulls else None)
+    doubles = np.array([-1.5, -0.0, 0.0, 2.0, np.nan, np.inf, -np.inf])
+    for id in (7, 8):
+        mask = random.random(ROWS) < 0.2 if with_nulls else None
+        names.append(f"c{id}")
+        arrays.append(pa.array(doubles[random.integers(0, 7, ROWS)], FLOATS[id].physical, mask=mask))
     names.append("c6")
     arrays.append(pa.DictionaryArray.from_arrays(codes, pa.array(WORDS[:4])))
     # A slice: kernels must heed offsets.
@@ -48,6 +54,11 @@ TESTS = st.one_of(
         lambda op, id, value, mirrored: compare(op, id, TYPES[id], value, mirrored=mirrored),
         st.sampled_from(["=", "<>", "<", "<=", ">", ">="]), st.sampled_from(list(TYPES)),
         st.sampled_from([-6, -5, -1, 0, 3, 5, 6, -(1 << 63), (1 << 63) - 1]), st.booleans(),
+    ),
+    st.builds(
+        lambda op, id, value, mirrored: compare(op, id, FLOATS[id], value, mirrored=mirrored),
+        st.sampled_from(["=", "<>", "<", "<=", ">", ">="]), st.sampled_from([7, 8]),
+        st.sampled_from([-1.5, 0.0, -0.0, 2.0, 1.0, float("nan"), float("inf"), float("-inf")]), st.booleans(),
     ),
     st.builds(lambda op, word: compare(op, 6, TEXT, word), st.sampled_from(["=", "<>", "<", ">="]), st.sampled_from(WORDS[:4])),
     st.just(bound.IsNull(BOOLEAN, bound.Column(TEXT, 6, "c6"))),

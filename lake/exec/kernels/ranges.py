@@ -56,6 +56,38 @@ def within_some(values: Any, valid: Any, low: Any, span: Any, outside: Any, rows
 
 
 @kernel
+def between_all(values: Any, valid: Any, low: Any, high: Any, with_nan: Any, outside: Any, found: Any) -> Any:
+    """``within_all`` of doubles in ``[low, high]``; ``with_nan`` says whether NaN, the greatest number, is within.
+
+    values  float32/float64[rows]  in    low, high  float64  in    with_nan, outside  bool  in
+    """
+    count = np.uintp(0)
+    has_nulls = valid.size != 0
+    for row in range(values.size):
+        found[count] = row
+        value = np.float64(values[row])
+        within = ((value >= low) & (value <= high)) | (with_nan & (value != value))
+        count += np.uintp((within != outside) & (not has_nulls or valid[row] != 0))
+    return np.int64(count)
+
+
+@kernel
+def between_some(
+    values: Any, valid: Any, low: Any, high: Any, with_nan: Any, outside: Any, rows: Any, found: Any
+) -> Any:
+    """``between_all`` of the rows int64[n] alone; ``found`` may be ``rows`` itself."""
+    count = np.uintp(0)
+    has_nulls = valid.size != 0
+    for place in range(rows.size):
+        row = rows[place]
+        found[count] = row
+        value = np.float64(values[row])
+        within = ((value >= low) & (value <= high)) | (with_nan & (value != value))
+        count += np.uintp((within != outside) & (not has_nulls or valid[row] != 0))
+    return np.int64(count)
+
+
+@kernel
 def marked_all(codes: Any, valid: Any, marks: Any, found: Any) -> Any:
     """How many rows hold a code that is marked; a NULL row has the last mark.
 
@@ -100,6 +132,18 @@ def rows_within(values: Ints, valid: Ints, low: int, high: int, *, outside: bool
     return found[: within_some(values, valid, *bounds, rows, found)]
 
 
+def rows_between(
+    values: Ints, valid: Ints, low: float, high: float, *, with_nan: bool, outside: bool, rows: Ints | None
+) -> Ints:
+    """int64[found]: those of ``rows`` (None for all) whose double is in ``[low, high]``, or with ``outside`` is not."""
+    bounds = (np.float64(low), np.float64(high), with_nan, outside)
+    if rows is None:
+        found = _scratch(len(values))
+        return found[: between_all(values, valid, *bounds, found)].copy()
+    found = np.empty(len(rows), np.int64)
+    return found[: between_some(values, valid, *bounds, rows, found)]
+
+
 def rows_marked(codes: Ints, valid: Ints, marks: Ints, rows: Ints | None) -> Ints:
     """int64[found]: those of ``rows`` (None for all) whose code is marked."""
     if rows is None:
@@ -126,4 +170,5 @@ def _rehearse() -> None:
     for rows in (None, row):
         for values in (row, row.astype(np.int32)):
             rows_within(values, ALL_VALID, 0, 1, outside=False, rows=rows)
+        rows_between(np.zeros(1), ALL_VALID, 0.0, 1.0, with_nan=False, outside=False, rows=rows)
         rows_marked(row.astype(np.int32), ALL_VALID, np.zeros(2, np.uint8), rows)
