@@ -14,7 +14,7 @@ from lake.db.statements import statement
 from lake.db.statements.enum_type import column_of
 from lake.db.statements.sequence import check_defaults, identity_of, numbered, renumbered
 from lake.db.statements.table_design import designed, key_of, merging
-from lake.db.statements.table_rules import with_rules
+from lake.db.statements.table_rules import refuse_combined, with_rules
 from lake.db.write.checks import check_definition
 from lake.db.write.once import Once, once_of_job
 from lake.db.write.path import prepared, write_rows
@@ -183,7 +183,9 @@ def _designed(table: Table, stmt: ast.CreateTable) -> Table:
             changed = merging(column, item.merge)
             columns = tuple(changed if each.id == column.id else each for each in table.columns)
             table = msgspec.structs.replace(table, columns=columns)
-    return designed(table, key_of(stmt), stmt.clauses, stmt.options)
+    made = designed(table, key_of(stmt), stmt.clauses, stmt.options)
+    refuse_combined(made)
+    return made
 
 
 def columns_of_query(found: BoundQuery) -> tuple[Column, ...]:

@@ -23,6 +23,7 @@ from lake.db.statements.table_rules import (
     dropped_sequences,
     referring_tables,
     refuse_added_key,
+    refuse_combined,
     renamed_column,
     with_rule,
     without_column,
@@ -259,6 +260,7 @@ def _add_constraint(table: Table, action: ast.AlterAction, run: Run, notices: li
         raise InvalidTableDefinition(f'multiple primary keys for table "{table.name}" are not allowed')
     after = with_rule(table, rule, run.catalog.state, run.database.name)
     check_definition(after, run.binder(), run.context(), run.catalog.state)
+    refuse_combined(after)
     made = after.constraints[-1]
     _demand_check(table, made, _named(table), run)
     if made.kind == "unique" and made.enforced:

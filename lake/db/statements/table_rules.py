@@ -222,6 +222,12 @@ def _replaced(names: Many[str], name: str, to: str) -> tuple[str, ...]:
     return tuple(to if item == name else item for item in names)
 
 
+def refuse_combined(table: Table) -> None:
+    """0A000: UNIQUE of a merge table, whose values are what rows of one key come to."""
+    if table.kind == "merge" and any(rule.kind == "unique" and rule.enforced for rule in table.constraints):
+        raise FeatureNotSupported(f'UNIQUE of merge table "{table.name}" is not supported: its rows are combined')
+
+
 def refuse_added_key(rule: ast.TableConstraint) -> None:
     """0A000: a key that comes later; rows that are there have none."""
     if rule.kind == "primary key" and not rule.not_enforced:

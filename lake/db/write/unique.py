@@ -19,7 +19,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -29,12 +29,12 @@ from numpy.typing import NDArray
 from lake.db.values import text_values
 from lake.errors import FeatureNotSupported, UniqueViolation
 from lake.exec.constants import physical_values
-from lake.exec.kernels.hashing import hash_columns
+from lake.exec.kernels.hashing import hash_columns, spelled
 from lake.exec.kernels.views import plain
 from lake.rows import Predicate
 from lake.storage.catalog.changes import AddFiles, DeleteRows
 from lake.storage.catalog.deletes import Numbers, decode_numbers
-from lake.storage.catalog.model import Column, Constraint, DataFile, Table
+from lake.storage.catalog.model import DELETED, Column, Constraint, DataFile, Table
 from lake.storage.tables.read import Reader, Visible, Wanted, read_group
 from lake.storage.tables.snapshot import TableSnapshot
 from lake.storage.tail.tail import Tail
@@ -231,9 +231,9 @@ class UniqueCheck:
         return UniqueCheck(table, kept, rules) if rules else None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Takes rows of stored names in physical types."""
+        """Takes rows of stored names in physical types; of a table with a key, markers of rows that go too."""
         for keys in self._keys:
-            keys.batches.append([plain(batch.column(column.stored)) for column in keys.columns])
+            keys.add([plain(batch.column(column.stored)) for column in keys.read], _marks(batch))
 
     def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Batches as they pass."""
@@ -250,8 +250,8 @@ class UniqueCheck:
                 here = dead[(dead >= start) & (dead < start + rows)] - start
                 start += rows
                 for keys in self._keys:
-                    read = read_group(source.snapshot.reader, file, group, keys.wanted, Visible(0, here))
-                    keys.batches += [[plain(column) for column in batch.columns] for batch in read]
+                    for batch in read_group(source.snapshot.reader, file, group, keys.read, Visible(0, here)):
+                        keys.add([plain(column) for column in batch.columns], None)
 
     def look(self, source: TableSnapshot, gone: DeleteRows | None, *, is_empty: bool = False) -> None:
         """Refuses a key that the rows have twice, or that the table has; with ``is_empty`` the table is emptied first.
@@ -270,23 +270,57 @@ class UniqueCheck:
 
 
 class _Keys:
-    """The keys of new rows under one constraint."""
+    """The keys of new rows under one constraint.
+
+    read   the columns of the constraint, and then those of the table's key, where it has one: a new row takes the place of
+           the row with its key, so that a value may stay with its key
+    """
 
     def __init__(self, table: Table, rule: Constraint, kept: KeptPieces) -> None:
         self.table = table
         self.rule = rule
         self.columns: list[Column] = [column for name in rule.columns if (column := table.column(name)) is not None]
         self.wanted = [Wanted(column.name, column.stored, column.type) for column in self.columns]
-        self.batches: list[list[pa.Array]] = []
+        self.read = [*self.wanted, *(Wanted(item.name, item.stored, item.type) for item in table.key)]
+        self._batches: list[list[pa.Array]] = []
+        self._marks: list[pa.Array] = []
         self._kept = kept
         self._seen: set[str] = set()
 
+    def add(self, columns: list[pa.Array], marks: pa.Array | None) -> None:
+        self._batches.append(columns)
+        self._marks.append(pa.repeat(pa.scalar(False), len(columns[0])) if marks is None else marks)
+
     @cached_property
+    def _all(self) -> list[pa.Array]:
+        """The columns read, of all rows that are written."""
+        if not self._batches:
+            return [pa.nulls(0, column.type.physical) for column in self.read]
+        return [pa.concat_arrays([batch[place] for batch in self._batches]) for place in range(len(self.read))]
+
+    @cached_property
+    def _own(self) -> Piece:
+        """The table's own keys of all rows that are written."""
+        return Piece.of(self._all[len(self.wanted) :])
+
+    @cached_property
+    def rows(self) -> list[pa.Array]:
+        """The columns read, of the rows that will be seen: of a table with a key the last of each key, unless it goes."""
+        if not self.table.design.key:
+            return self._all
+        seen = ~np.concatenate([NOWHERE.astype(np.bool_), *(marks.to_numpy(zero_copy_only=False) for marks in self._marks)])
+        # Under SEQUENCE BY any row of a key may be the one that is seen; of those alike one is enough.
+        keys = self._all if self.table.design.sequence else self._keys_of(self._all)
+        piece = Piece.of(keys)
+        again = np.flatnonzero(piece.hashes[1:] == piece.hashes[:-1])
+        again = again[_same(keys, piece.rows[again], keys, piece.rows[again + 1])]
+        seen[piece.rows[again]] = False
+        return [array.filter(pa.array(seen)) for array in self._all]
+
+    @property
     def arrays(self) -> list[pa.Array]:
-        """The key columns of all new rows."""
-        if not self.batches:
-            return [pa.nulls(0, column.type.physical) for column in self.columns]
-        return [pa.concat_arrays([batch[place] for batch in self.batches]) for place in range(len(self.columns))]
+        """The constraint's columns of the rows that will be seen."""
+        return self.rows[: len(self.wanted)]
 
     @cached_property
     def piece(self) -> Piece:
@@ -306,74 +340,121 @@ class _Keys:
 
     def check_within(self) -> None:
         for group in self.piece.repeated():
-            known: dict[tuple[Any, ...], int] = {}
-            for row in group:
-                key = self._values(self.arrays, int(row))
-                if key in known:
-                    raise self._violation(int(row))
-                known[key] = int(row)
+            others = np.repeat(group[0], len(group) - 1)
+            same = _same(self.arrays, group[1:], self.arrays, others)
+            if self.table.design.key:
+                same &= ~_same(self._keys_of(self.rows), group[1:], self._keys_of(self.rows), others)
+            if same.any():
+                raise self._violation(int(group[1:][same][0]))
+            if len(group) > 2:
+                self._check_pairs(group)
+
+    def _check_pairs(self, group: Numbers) -> None:
+        """All pairs of rows that share a hash: the first is like none of the others."""
+        left, right = np.triu_indices(len(group), 1)
+        same = _same(self.arrays, group[left], self.arrays, group[right])
+        if self.table.design.key:
+            same &= ~_same(self._keys_of(self.rows), group[left], self._keys_of(self.rows), group[right])
+        if same.any():
+            raise self._violation(int(group[right][same][0]))
 
     def check_against(self, source: TableSnapshot, gone: DeleteRows | None) -> None:
         if not len(self.piece.rows):
             return
+        hidden = source.deletes
         for file in source.files(self.predicates):
             if file.path not in self._seen:
                 deleted = decode_numbers(gone.files[file.path]) if gone and file.path in gone.files else NOWHERE
-                self._check_file(source, file, deleted)
+                self._check_file(source, file, hidden.of(file.path).at, deleted)
                 self._seen.add(file.path)
         if source.tail is not None:
-            self._check_tail(source, source.tail, decode_numbers(gone.tail) if gone and gone.tail else NOWHERE)
+            deleted = decode_numbers(gone.tail) if gone and gone.tail else NOWHERE
+            self._check_tail(source, source.tail, hidden.tail.at, deleted)
 
-    def _check_file(self, source: TableSnapshot, file: DataFile, deleted: Numbers) -> None:
+    def _check_file(self, source: TableSnapshot, file: DataFile, *dead: Numbers) -> None:
         piece = self._kept.of(source.snapshot.reader, file, self.wanted)
-        ours, theirs = self._alive(*self.piece.pairs(piece), source.deletes.of(file.path).at, deleted)
-        if not len(ours):
-            return
-        ends = np.cumsum(file.groups)
-        group, arrays = -1, []
-        for row, place in zip(ours, theirs):
-            wanted = int(np.searchsorted(ends, place, "right"))
-            if wanted != group:
-                group, arrays = wanted, _group(source.snapshot.reader, file, wanted, self.wanted)
-            start = int(ends[group]) - file.groups[group]
-            if self._values(self.arrays, int(row)) == self._values(arrays, int(place) - start):
-                raise self._violation(int(row))
+        ours, theirs = _alive(*self.piece.pairs(piece), *dead)
+        groups = np.searchsorted(np.cumsum(file.groups), theirs, "right")
+        for group in np.unique(groups):
+            here = groups == group
+            start = sum(file.groups[:group])
+            arrays = _group(source.snapshot.reader, file, int(group), self.read)
+            self._refuse(ours[here], [plain(array) for array in arrays], theirs[here] - start)
 
-    def _check_tail(self, source: TableSnapshot, tail: Tail, deleted: Numbers) -> None:
+    def _check_tail(self, source: TableSnapshot, tail: Tail, *dead: Numbers) -> None:
         for piece in pieces_of_tail(tail, self.wanted, source):
-            ours, theirs = self._alive(*self.piece.pairs(piece), source.deletes.tail.at, deleted)
-            for row, place in zip(ours, theirs):
-                link = tail
-                while link.before is not None and place < link.before.rows:
-                    link = link.before
-                batch = link.part.batch(source.snapshot.reader.store)
+            ours, theirs = _alive(*self.piece.pairs(piece), *dead)
+            link: Tail | None = tail
+            while link is not None and len(theirs):
                 start = link.before.rows if link.before is not None else 0
-                arrays = [_column(batch, column) for column in self.wanted]
-                if self._values(self.arrays, int(row)) == self._values(arrays, int(place) - start):
-                    raise self._violation(int(row))
+                here = theirs >= start
+                if here.any():
+                    batch = link.part.batch(source.snapshot.reader.store)
+                    self._refuse(ours[here], [_column(batch, column) for column in self.read], theirs[here] - start)
+                    ours, theirs = ours[~here], theirs[~here]
+                link = link.before
 
-    def _alive(self, ours: Numbers, theirs: Numbers, *gone: Numbers) -> tuple[Numbers, Numbers]:
-        """The pairs whose row of the table is there, in the order of the new rows."""
-        for dead in gone:
-            if len(ours) and len(dead):
-                kept = ~np.isin(theirs, dead)
-                ours, theirs = ours[kept], theirs[kept]
-        order = np.argsort(ours, kind="stable")
-        return ours[order], theirs[order]
+    def _refuse(self, ours: Numbers, arrays: Sequence[pa.Array], theirs: Numbers) -> None:
+        """Refuses the first new row that has the values of a row of the table that stays."""
+        same = _same(self.arrays, ours, arrays[: len(self.wanted)], theirs)
+        if self.table.design.key and same.any():
+            same &= ~self._is_replaced(ours, [array.take(pa.array(theirs)) for array in self._keys_of(arrays)])
+        if same.any():
+            raise self._violation(int(ours[same].min()))
 
-    def _values(self, arrays: Sequence[pa.Array], row: int) -> tuple[Any, ...]:
-        """A key as Python values that are equal where SQL's are."""
-        values = (
-            physical_values(array.slice(row, 1), column.type)[0] for array, column in zip(arrays, self.columns)
-        )  # fmt: skip
-        return tuple("NaN" if value != value else value for value in values)
+    def _keys_of(self, arrays: Sequence[pa.Array]) -> Sequence[pa.Array]:
+        return arrays[len(self.wanted) :]
+
+    def _is_replaced(self, ours: Numbers, keys: Sequence[pa.Array]) -> NDArray[np.bool_]:
+        """Which rows of the table, given by their keys, give way to rows that are written.
+
+        Under SEQUENCE BY a row that is written may come too late to replace another, so that only its own key counts.
+        """
+        replaced = _same(self._keys_of(self.rows), ours, keys, np.arange(len(ours)))
+        if not self.table.design.sequence:
+            own, found = self._own.pairs(Piece.of(keys))
+            replaced[found[_same(self._keys_of(self._all), own, keys, found)]] = True
+        return replaced
 
     def _violation(self, row: int) -> UniqueViolation:
-        shown = (
-            text_values(array.slice(row, 1), column.type)[0] for array, column in zip(self.arrays, self.columns)
-        )  # fmt: skip
+        shown = (text_values(array.slice(row, 1), column.type)[0] for array, column in zip(self.arrays, self.columns))
         return UniqueViolation(
             f'duplicate key value violates unique constraint "{self.rule.name}"',
             detail=f"Key ({', '.join(self.rule.columns)})=({', '.join(map(str, shown))}) already exists.",
             about={"schema": self.table.schema, "table": self.table.name, "constraint": self.rule.name},
         )
+
+
+def _marks(batch: pa.RecordBatch) -> pa.Array | None:
+    """Which rows say that a key goes; None where none can."""
+    if DELETED not in batch.schema.names:
+        return None
+    return pc.fill_null(batch.column(DELETED), False)
+
+
+def _alive(ours: Numbers, theirs: Numbers, *gone: Numbers) -> tuple[Numbers, Numbers]:
+    """The pairs whose row of the table is there, in the order of the new rows."""
+    for dead in gone:
+        if len(ours) and len(dead):
+            kept = ~np.isin(theirs, dead)
+            ours, theirs = ours[kept], theirs[kept]
+    order = np.argsort(ours, kind="stable")
+    return ours[order], theirs[order]
+
+
+def _same(left: Sequence[pa.Array], rows: Numbers, right: Sequence[pa.Array], others: Numbers) -> NDArray[np.bool_]:
+    """Whether rows of two sets of columns are equal, pair by pair: NaN is NaN, and nothing is NULL."""
+    same = np.ones(len(rows), np.bool_)
+    if not len(rows):
+        return same
+    for one, other in zip(left, right):
+        ours, theirs = one.take(pa.array(rows)), other.take(pa.array(others))
+        if pa.types.is_nested(ours.type):
+            pairs = zip(spelled(ours).to_pylist(), spelled(theirs).to_pylist())
+            same &= np.fromiter((a == b for a, b in pairs), np.bool_, len(rows))
+            continue
+        equal = pc.equal(ours, theirs)
+        if pa.types.is_floating(ours.type):
+            equal = pc.or_(equal, pc.and_(pc.is_nan(ours), pc.is_nan(theirs)))
+        same &= pc.fill_null(equal, False).to_numpy(zero_copy_only=False)
+    return same
