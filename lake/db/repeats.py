@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from lake.rows import Part, Predicate
 from lake.sql import bound, plan
 from lake.sql.bind import BoundQuery
 from lake.sql.catalog import Table as PlanTable
+from lake.sql.catalog import TableStatistics
 from lake.sql.plan import Plan
 from lake.storage.catalog.model import Table
 from lake.storage.catalog.state import State
@@ -167,6 +169,30 @@ def _is_repeatable(expr: bound.Expr, catalog: StatementCatalog) -> bool:
             case bound.ScalarSubquery() | bound.Exists() | bound.Quantified() if not is_repeatable(inner.plan, catalog):
                 return False
     return True
+
+
+def detached(planned: Planned) -> Planned:
+    """The query without rows to read: a remembered plan that held a snapshot would keep its files for ever."""
+
+    def without_rows(each: Plan) -> Plan:
+        if not isinstance(each, plan.Scan):
+            return each
+        return replace(each, table=replace(each.table, rows=_NoRows(), statistics=_no_statistics))
+
+    bare = plan.rewrite(planned.plan, without_rows)
+    return Planned(replace(planned.found, plan=bare), bare)
+
+
+class _NoRows:
+    """The rows of a table that ``with_tables`` looks up again."""
+
+    def parts(self, columns: Sequence[str], predicates: Sequence[Predicate]) -> Sequence[Part]:
+        """Nobody asks."""
+        raise AssertionError("a kept plan is run over tables of its time")
+
+
+def _no_statistics() -> TableStatistics:
+    return TableStatistics(0.0)
 
 
 def with_tables(node: Plan, catalog: StatementCatalog) -> Plan:

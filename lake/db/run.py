@@ -11,7 +11,7 @@ import pyarrow as pa
 from lake import exec as engine
 from lake.db.names import qualified
 from lake.db.passing import selected
-from lake.db.repeats import Planned, is_repeatable, tables_of, with_tables
+from lake.db.repeats import Planned, detached, is_repeatable, tables_of, with_tables
 from lake.db.result import Result
 from lake.exec.context import Cancellation, Context
 from lake.exec.evaluate import fold
@@ -131,7 +131,7 @@ class Run:
             planned = Planned(found, self.optimize(found.plan))
             if not is_repeatable(found.plan, catalog):
                 return self.answer(found, planned.plan)
-            repeats.keep_plan(key, planned)
+            repeats.keep_plan(key, detached(planned))
         else:
             planned = Planned(planned.found, with_tables(planned.plan, catalog))
         if not self._may_remember:

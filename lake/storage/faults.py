@@ -25,6 +25,7 @@ CRASH_POINTS: Final = (
     "tier-files-written",  # the tail is in files that no commit names
     "tier-committed",  # files are in the catalog; merging and expiry have not run
     "merge-file-written",  # eight files are one, which no commit names
+    "compact-files-written",  # generations of a keyed table are one, which no commit names
     "manifest-written",  # a manifest that no commit names
     "bulk-files-written",  # files of a bulk write that no commit names
     "purge-file-written",  # a sealed file without its old rows, which no manifest lists

@@ -31,8 +31,10 @@ from tests.crash.victim import (
     TABLE,
     last_batch,
     last_seqs,
+    last_upsert,
     make_tables,
     rows_of,
+    upsert,
 )
 
 READY_SECS: Final = 120.0
@@ -53,6 +55,7 @@ class Heard:
     bulk: int = 0
     step: int = 0
     definition: int | None = None
+    upsert: int = 0
     broken: list[str] = field(default_factory=list)
     is_ready: threading.Event = field(default_factory=threading.Event)
 
@@ -71,6 +74,8 @@ class Heard:
                 self.step = int(words[1])
             elif words[0] == "define":
                 self.definition = int(words[1])
+            elif words[0] == "upsert":
+                self.upsert = int(words[1])
             elif words[0] == "broken":
                 self.broken.append(line.strip())
             elif words[0] == READY:
@@ -89,6 +94,7 @@ class Told:
     bulk: int = 0
     step: int = 0
     definition: int | None = None
+    upsert: int = 0
 
 
 def run_once(folder: Path, seed: int, number: int, told: Told, point_secs: float) -> str:
@@ -114,6 +120,7 @@ def run_once(folder: Path, seed: int, number: int, told: Told, point_secs: float
     told.bulk = max(told.bulk, heard.bulk)
     told.step = max(told.step, heard.step)
     told.definition = heard.definition
+    told.upsert = max(told.upsert, heard.upsert)
     assert not heard.broken, heard.broken
     return f"{point}" if suicide and point else RANDOM
 
@@ -151,7 +158,17 @@ def check(db: Connection, seed: int, told: Told) -> int:
     changes.check_changes(db, seed, told.step)
     changes.check_definitions(db, told.definition)
     changes.check_objects(db)
+    check_keyed(db, told)
     return sum(counted.values()) + check_bulk(db, told)
+
+
+def check_keyed(db: Connection, told: Told) -> None:
+    """The keyed table is as it was after the last step that was told, or the one after it; the next one holds too."""
+    last = last_upsert(db)
+    assert told.upsert <= last <= told.upsert + 1, f"step {told.upsert} was told, and the table is as after {last}"
+    upsert(db, last + 1)
+    assert last_upsert(db) == last + 1, f"the table is as after {last_upsert(db)}, not {last + 1}"
+    told.upsert = last + 1
 
 
 def check_bulk(db: Connection, told: Told) -> int:

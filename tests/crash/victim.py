@@ -36,6 +36,10 @@ BULK_HALF: Final = f"SELECT batch, count(*) FROM {BULK} GROUP BY batch HAVING co
 BULK_INSERT: Final = f"INSERT INTO {BULK} SELECT $batch::INT, i FROM range(0, {BULK_ROWS}) AS r(i)"
 BULK_PAUSE_SECS: Final = 0.1
 STEP_PAUSE_SECS: Final = 0.002
+KEYED: Final = "newest"
+KEYED_ROWS: Final = 300
+KEYED_GONE: Final = 50
+KEYED_HALF: Final = f"SELECT count(*), min(n), max(n) FROM {KEYED}"
 SETTINGS: Final = {"tier_secs": "0.2", "retain_secs": "0.3", "gc_secs": "0.3", "purge_rows": "20"}
 
 
@@ -76,19 +80,21 @@ def main(folder: str, seed: int, point: str | None, after: int) -> None:
     threading.Thread(target=_write_in_bulk, args=(db,), daemon=True).start()
     threading.Thread(target=_tell, args=("step", changes.change(db, seed)), daemon=True).start()
     threading.Thread(target=_tell, args=("define", changes.define(db)), daemon=True).start()
+    threading.Thread(target=_tell, args=("upsert", upserts(db)), daemon=True).start()
     while True:
         half = db.sql(HALF).rows() or db.sql(BULK_HALF).rows()
-        if half:
+        if half or last_upsert(db) < 0:
             say(f"broken {half}")
         db.sql("CHECKPOINT")
 
 
 def make_tables(db: Connection) -> None:
-    """The two tables, unless a life before this one made them."""
+    """The tables, unless a life before this one made them."""
     db.sql(
         f"CREATE TABLE IF NOT EXISTS {TABLE} (producer INT NOT NULL, seq INT NOT NULL, row INT, size INT, note VARCHAR)"
     )
     db.sql(f"CREATE TABLE IF NOT EXISTS {BULK} (batch INT, i BIGINT)")
+    db.sql(f"CREATE TABLE IF NOT EXISTS {KEYED} (id INT PRIMARY KEY, n BIGINT)")
 
 
 def last_batch(db: Connection) -> int:
@@ -104,6 +110,33 @@ def _tell(word: str, done: Iterator[int]) -> None:
             time.sleep(STEP_PAUSE_SECS)
     except Exception as failure:
         say(f"broken {word}: {failure!r}")
+
+
+def upsert(db: Connection, number: int) -> None:
+    """Step ``number`` of the keyed table: two upserts of all keys, then a DELETE of some."""
+    if number % 3:
+        db.sql(f"INSERT INTO {KEYED} SELECT i, $n::BIGINT FROM range(0, {KEYED_ROWS}) AS r(i)", n=number)
+    else:
+        db.sql(f"DELETE FROM {KEYED} WHERE id < {KEYED_GONE}")
+
+
+def last_upsert(db: Connection) -> int:
+    """The step after which the keyed table is as it is; -1 where it is so after none."""
+    count, low, high = db.sql(KEYED_HALF).rows()[0]
+    if count == 0:
+        return 0
+    if low != high or count not in (KEYED_ROWS, KEYED_ROWS - KEYED_GONE):
+        return -1
+    return int(high) + (count != KEYED_ROWS)
+
+
+def upserts(db: Connection) -> Iterator[int]:
+    """Steps of the keyed table, from where it is; each once it was acknowledged."""
+    number = last_upsert(db)
+    while True:
+        number += 1
+        upsert(db, number)
+        yield number
 
 
 def _write_in_bulk(db: Connection) -> None:

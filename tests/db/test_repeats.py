@@ -126,3 +126,12 @@ def test_a_remembered_answer_is_recalled_at_once(db: EmbeddedConnection) -> None
     session.execute("ROLLBACK")
     session.execute("SET lake.result_cache = off")
     assert session.recall("SELECT 1", None, None) is None
+
+
+def test_a_remembered_plan_holds_no_files(db: EmbeddedConnection) -> None:
+    """Its snapshot is let go of: what later commits replace can be removed."""
+    db.sql("SELECT count(*), min(a) FROM t WHERE a IN (SELECT a FROM t)").rows()
+    db.sql("INSERT INTO t VALUES (2)")
+    storage = db.database.lake
+    assert storage.pinned() == storage.state.number
+    assert db.sql("SELECT count(*), min(a) FROM t WHERE a IN (SELECT a FROM t)").rows() == [(2, 1)]
