@@ -16,10 +16,11 @@ from lake.arrow_names import zone_of_type
 from lake.errors import InvalidParameter
 from lake.exec.cast import (
     MICROSECONDS_OF_DAY,
+    interval_array,
     interval_parts,
     to_wall,
 )
-from lake.exec.comparisons import DAYS_OF_MONTH
+from lake.exec.comparisons import DAYS_OF_MONTH, NANOSECONDS_OF_DAY
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import NOT_CONSTANT, columns, constant, with_constants
 from lake.exec.kernels import views
@@ -98,6 +99,10 @@ def _part(moment: pa.Array, field: str | None, type: Type, call: CallInfo) -> pa
     name = FIELDS.get(field.lower())
     parts = _INTERVAL_PARTS if isinstance(type, Interval) else _TIME_PARTS if isinstance(type, Time) else _PARTS
     find = None if name is None else parts.get(name)
+    if isinstance(type, Interval) and type.spelled and name in _BEYOND_DAYS:
+        find = None
+    if isinstance(type, Interval) and type.spelled.startswith("Duration"):
+        moment = _with_days(moment)
     if find is None:
         raise InvalidParameter(f'unit "{field}" not recognized for type {type.sql.lower()}')
     value = find(moment)
@@ -105,6 +110,18 @@ def _part(moment: pa.Array, field: str | None, type: Type, call: CallInfo) -> pa
         value, pa.float64() if value.dtype == np.float64 else pa.int64(), views.valid_of(moment)
     )  # fmt: skip
     return array if array.type == call.returns.physical else array.cast(call.returns.physical)
+
+
+_BEYOND_DAYS: Final = frozenset(("year", "quarter", "month", "decade", "century", "millennium"))
+"""Fields that a length of days and time has not."""
+
+
+def _with_days(length: pa.Array) -> pa.Array:
+    """Lengths of time with their days apart."""
+    _, days, nanoseconds = interval_parts(length)
+    whole = np.trunc(nanoseconds / NANOSECONDS_OF_DAY).astype(np.int64)
+    rest = nanoseconds - whole * NANOSECONDS_OF_DAY
+    return interval_array(np.zeros(len(length), np.int64), days + whole, rest, views.valid_of(length))
 
 
 def micros_of(moment: pa.Array) -> Any:

@@ -155,8 +155,8 @@ def date_bin(width: Value, moment: Value, origin: Value | None = None, *, call: 
     tiny = (days == 0) & (nanoseconds > 0)  # less than a microsecond: each moment begins a bin
     if (((months <= 0) & (size <= 0) & ~tiny) & live).any() or ((months != 0) & (size != 0) & live).any():
         raise InvalidParameter("the width of a bin must be more than nothing, in months or in days and time")
-    if isinstance(call.returns, Time) and ((months != 0) & live).any():
-        raise InvalidParameter("the bins of times of day have no months")
+    if isinstance(call.returns, Time) and (((months != 0) | (size >= MICROSECONDS_OF_DAY)) & live).any():
+        raise InvalidParameter("the bins of times of day are shorter than a day")
     by_time = start + (micros - start) // np.where(size == 0, 1, size) * size
     if months.any():
         by_time = np.where(months != 0, _month_bins(micros, start, np.maximum(months, 1)), by_time)

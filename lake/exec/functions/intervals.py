@@ -79,8 +79,12 @@ def _days(value: pa.Array) -> Any:
     return views.values_of(value).astype(np.int64)
 
 
+DAYS_MAX: Final = 95_026_236
+"""2**18 years on both sides of 1970, as far as the base's dates go."""
+
+
 def _dates(days: Any, valid: Any) -> pa.Array:
-    if days.size and (days.max() >= 2**31 or days.min() < -(2**31)):
+    if days.size and (days.max() > DAYS_MAX or days.min() < -DAYS_MAX):
         raise DatetimeOverflow("date out of range")
     return views.to_array(days, DATE.arrow, valid)
 

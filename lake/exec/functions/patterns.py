@@ -164,7 +164,7 @@ def similar_pattern(pattern: str, escape: str) -> str:
 # --- regular expressions: does it match ------------------------------------------------------------------------------
 
 
-@scalar("~(text VARCHAR, pattern VARCHAR) -> BOOLEAN", group=GROUP)
+@scalar("~(text STRING, pattern STRING) -> BOOLEAN", group=GROUP)
 def regex_matches(text: Value, pattern: Value) -> pa.Array:
     """Whether a regular expression matches somewhere.
 
@@ -174,7 +174,7 @@ def regex_matches(text: Value, pattern: Value) -> pa.Array:
     return with_constants(lambda column, regex: _matches(column, regex, ""), pa.bool_(), text, pattern)
 
 
-@scalar("~*(text VARCHAR, pattern VARCHAR) -> BOOLEAN", group=GROUP)
+@scalar("~*(text STRING, pattern STRING) -> BOOLEAN", group=GROUP)
 def regex_matches_any_case(text: Value, pattern: Value) -> pa.Array:
     """Whether a regular expression matches somewhere, without regard to case.
 
@@ -184,7 +184,7 @@ def regex_matches_any_case(text: Value, pattern: Value) -> pa.Array:
     return with_constants(lambda column, regex: _matches(column, regex, "i"), pa.bool_(), text, pattern)
 
 
-@scalar("!~(text VARCHAR, pattern VARCHAR) -> BOOLEAN", group=GROUP)
+@scalar("!~(text STRING, pattern STRING) -> BOOLEAN", group=GROUP)
 def regex_differs(text: Value, pattern: Value) -> pa.Array:
     """Whether a regular expression matches nowhere.
 
@@ -194,7 +194,7 @@ def regex_differs(text: Value, pattern: Value) -> pa.Array:
     return pc.invert(regex_matches(text, pattern))
 
 
-@scalar("!~*(text VARCHAR, pattern VARCHAR) -> BOOLEAN", group=GROUP)
+@scalar("!~*(text STRING, pattern STRING) -> BOOLEAN", group=GROUP)
 def regex_differs_any_case(text: Value, pattern: Value) -> pa.Array:
     """Whether a regular expression matches nowhere, without regard to case.
 

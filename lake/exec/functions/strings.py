@@ -108,6 +108,17 @@ def join(a: Value, b: Value) -> pa.Array:
     return pc.binary_join_element_wise(a, b, "")
 
 
+@scalar("concat(value BYTEA, values BYTEA...) -> BYTEA", group=GROUP, strict=False, takes_call=True)
+def concat_bytes(*values: Value, call: CallInfo) -> pa.Array:
+    """All byte strings as one; NULLs are skipped.
+
+    >>> encode(concat(X'61', NULL, X'62'), 'hex')
+    6162
+    """
+    joined = pc.binary_join_element_wise(*values, b"", null_handling="replace", null_replacement=b"")
+    return as_array(joined, call.rows)
+
+
 @scalar("concat(text VARCHAR, texts VARCHAR...) -> VARCHAR", group=GROUP, strict=False, takes_call=True)
 def concat(*texts: Value, call: CallInfo) -> pa.Array:
     """All texts as one; NULLs are skipped.
@@ -120,6 +131,7 @@ def concat(*texts: Value, call: CallInfo) -> pa.Array:
     return as_array(pc.binary_join_element_wise(*texts, "", null_handling="replace", null_replacement=""), call.rows)
 
 
+@scalar("concat_ws(separator BYTEA, values BYTEA...) -> BYTEA", group=GROUP, strict=False, takes_call=True)
 @scalar("concat_ws(separator VARCHAR, texts VARCHAR...) -> VARCHAR", group=GROUP, strict=False, takes_call=True)
 def concat_ws(separator: Value, *texts: Value, call: CallInfo) -> pa.Array:
     """All texts with a separator between them; NULLs are skipped.
@@ -130,8 +142,9 @@ def concat_ws(separator: Value, *texts: Value, call: CallInfo) -> pa.Array:
     columns_given = [as_array(text, call.rows) for text in texts]
     there = functools.reduce(pc.or_, (pc.is_valid(text) for text in columns_given), pa.scalar(False))
     # The join leaves out rows of which every text is NULL, so the last one is empty there.
-    *others, last = columns_given or [as_array(pa.scalar(""), call.rows)]
-    last = pc.if_else(there, last, pc.coalesce(last, ""))
+    nothing = pa.scalar("").cast(call.returns.physical)
+    *others, last = columns_given or [as_array(nothing, call.rows)]
+    last = pc.if_else(there, last, pc.coalesce(last, nothing))
     joined = pc.binary_join_element_wise(*others, last, as_array(separator, call.rows), null_handling="skip")
     return as_array(joined, call.rows)
 

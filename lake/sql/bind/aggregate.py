@@ -112,6 +112,12 @@ def bind_parts(
         given = ()
     values = ordered_arguments(given, overloads, name, env)
     order = bind_order(call.within_group or call.order, env)
+    if name in ORDERED_SETS and call.order and not call.within_group:
+        fewest = min(item.signature.required for item in overloads)
+        if len(values) < fewest:
+            call = replace(call, within_group=call.order, order=())
+    if call.within_group and name in ORDERED_SETS and values and values[0] is None:
+        values = values[1:]  # a named argument left the place of the ordered value free
     arguments = bind_arguments(values, name, overloads, env)
     if call.within_group and name in ORDERED_SETS:
         arguments = (*[key.expr for key in order], *arguments)

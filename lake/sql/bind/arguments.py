@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from lake.errors import UndefinedFunction
+from lake.errors import SyntaxFailure, UndefinedFunction
 from lake.sql import ast, bound
 from lake.sql.bind.scope import Env, near_name
 from lake.sql.bound import Expr
@@ -32,6 +32,8 @@ def ordered_arguments(
     named = {item.name.lower(): item for item in arguments if item.name is not None}
     if not named:
         return values
+    if len(named) + len(values) < len(arguments):
+        raise SyntaxFailure(f"an argument of {name} is given twice")
     for overload in overloads:
         names = [parameter.name for parameter in overload.signature.parameters]
         if all(key in names[len(values) :] for key in named):
@@ -81,6 +83,8 @@ def _parameter_at(function: Function, place: int) -> str:
 
 def _bind_lambda(value: ast.Lambda, name: str, before: Sequence[Expr], env: Env) -> Expr:
     """A lambda whose parameters are elements of the lists before it, then their place; of maps the key, then values."""
+    if len(set(value.parameters)) < len(value.parameters):
+        raise SyntaxFailure("the parameters of a lambda have different names", position=env.position(value))
     elements = [item.type.of for item in before if isinstance(item.type, List)]
     maps = [item.type for item in before if isinstance(item.type, Map)]
     if maps and not elements:

@@ -51,6 +51,8 @@ def bind_scalar_call(call: ast.Call, name: str, env: Env) -> Expr:
     """A call of a scalar function with its arguments as written."""
     overloads = [item for item in FUNCTIONS[name] if isinstance(item, Scalar)]
     values = ordered_arguments(call.arguments, overloads, name, env)
+    if name == "arrow_typeof" and len(values) > 1:
+        raise unknown_function(name, [env.bind(value).type for value in values if value], env.position(call))
     arguments = bind_arguments(values, name, overloads, env)
     if name in CONCATENATIONS:
         arguments = _of_one_depth(arguments)

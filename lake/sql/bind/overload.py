@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lake.arrow_names import common_spelling
@@ -20,6 +20,7 @@ from lake.sql.registry import FUNCTIONS, Function, Parameter, Scalar, TableFunct
 from lake.types import (
     BIGINT,
     BOOLEAN,
+    DATE,
     DOUBLE,
     INTERVAL,
     NULL,
@@ -27,6 +28,7 @@ from lake.types import (
     TIMESTAMP,
     TIMESTAMPTZ,
     Boolean,
+    Bytes,
     Date,
     Decimal,
     Float,
@@ -96,6 +98,11 @@ def call_operator(op: str, left: Expr, right: Expr, env: Env, node: ast.Node | N
     """
     op = OPERATOR_NAMES.get(op, op)
     left, right = _type_literals(op, left, right, env)
+    for one, other in ((left, right), (right, left)):
+        if one.type.spelled == "Date64" and isinstance(other.type, Integer):
+            day = cast(one, DATE)
+            moved = call_operator(op, day, right, env, node) if one is left else call_operator(op, left, day, env, node)
+            return bound.Cast.of(one.type, moved)
     if op in ARITHMETIC or op in BITWISE:
         types = arithmetic_types(op, left.type, right.type)
         if types is not None:
@@ -421,18 +428,20 @@ def _result(function: Function, types: tuple[Type, ...], variables: dict[str, Ty
         found = _spelled_as(named_type(word), types)
     for _ in range(depth):
         found = List(found)
-    return found
+    return _spelled_as(found, types) if depth else found
 
 
 def _spelled_as(result: Type, types: tuple[Type, ...]) -> Type:
-    """A text or moment that a function answers, spelled as its arguments of that type are."""
-    if not isinstance(result, Text | Timestamp | Time | Interval):
+    """A text, moment or list that a function answers, spelled as its arguments of that type are."""
+    if not isinstance(result, Text | Bytes | Timestamp | Time | Interval | List):
         return result
     alike = [item for item in types if item == result]
     found: Type = result if not alike else alike[0]
     for item in alike[1:]:
         found = common_spelling(found, item)
-    return result if found.spelled.startswith(("Dictionary", "RunEndEncoded")) else found
+    if found.spelled.startswith("FixedSizeList"):
+        return replace(found, spelled="List(non-null {})" if "non-null" in found.spelled else "")
+    return result if found.spelled.startswith(("Dictionary", "RunEndEncoded", "FixedSizeBinary")) else found
 
 
 def table_overloads(name: str) -> list[TableFunction]:
