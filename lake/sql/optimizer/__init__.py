@@ -18,6 +18,7 @@ from lake.sql.optimizer.aggregates import simplify_aggregates
 from lake.sql.optimizer.common import inline_definitions, share_common
 from lake.sql.optimizer.copies import fixed
 from lake.sql.optimizer.decorrelate import decorrelate
+from lake.sql.optimizer.eager_aggregates import aggregate_early
 from lake.sql.optimizer.join_order import order_joins
 from lake.sql.optimizer.join_sides import choose_sides
 from lake.sql.optimizer.limits import push_limits
@@ -40,6 +41,7 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("order_joins", order_joins),
     ("share_common", share_common),
     ("aggregates", simplify_aggregates),
+    ("eager_aggregates", aggregate_early),
     ("limits", push_limits),
     ("prune_columns", prune_columns),
     ("join_sides", choose_sides),

@@ -31,18 +31,34 @@ def in_two_steps(node: Aggregate, planning: Planning) -> Plan | None:
     others = [call for _, call in node.aggregates if not call.distinct]
     if not distinct or not all(_is_plain(call) and call.arguments == distinct[0].arguments for call in distinct):
         return None
-    if others and (not node.groups or not all(_has_parts(call) for call in others)):
+    if others and (not node.groups or not all(has_parts(call) for call in others)):
         return None
     arguments = distinct[0].arguments
     values = tuple(planning.column(expr.type, "value") for expr in arguments)
     inner = tuple((planning.copy(column), expr) for column, expr in node.groups)
-    parts = _Parts(planning)
+    parts = Parts(planning)
+    over_values = tuple(
+        (column, replace(call, arguments=values, distinct=False)) for column, call in node.aggregates if call.distinct
+    )
+    beside, answers = in_parts(
+        tuple((column, call) for column, call in node.aggregates if not call.distinct), parts, planning
+    )
+    distinct_rows = Aggregate((*inner, *zip(values, arguments, strict=True)), parts.calls(), node.input)
+    groups = tuple((column, key) for (column, _), (key, _) in zip(node.groups, inner, strict=True))
+    whole = Aggregate(groups, (*over_values, *beside), distinct_rows)
+    if not answers and whole.columns == node.columns:
+        return whole
+    return Project(node.columns, tuple(answers.get(column.id, column) for column in node.columns), whole)
+
+
+def in_parts(
+    aggregates: tuple[tuple[Column, AggregateCall], ...], parts: Parts, planning: Planning
+) -> tuple[tuple[tuple[Column, AggregateCall], ...], dict[int, Expr]]:
+    """The second step's aggregates over ``parts`` of the first, and what stands for a column that they do not answer."""
     answers: dict[int, Expr] = {}
     outer: list[tuple[Column, AggregateCall]] = []
-    for column, call in node.aggregates:
-        if call.distinct:
-            outer.append((column, replace(call, arguments=values, distinct=False)))
-        elif call.function.name == "avg":
+    for column, call in aggregates:
+        if call.function.name == "avg":
             total, number = (planning.column(BIGINT, name) for name in ("sum", "number"))
             (argument,) = call.arguments
             outer += [
@@ -53,16 +69,11 @@ def in_two_steps(node: Aggregate, planning: Planning) -> Plan | None:
             answers[column.id] = quotient
         else:
             outer.append((column, _whole(call, parts.column(call))))
-    distinct_rows = Aggregate((*inner, *zip(values, arguments, strict=True)), parts.calls(), node.input)
-    groups = tuple((column, key) for (column, _), (key, _) in zip(node.groups, inner, strict=True))
-    whole = Aggregate(groups, tuple(outer), distinct_rows)
-    if not answers:
-        return whole
-    return Project(node.columns, tuple(answers.get(column.id, column) for column in node.columns), whole)
+    return tuple(outer), answers
 
 
 @dataclass(slots=True)
-class _Parts:
+class Parts:
     """The aggregates of the first step, each made once."""
 
     planning: Planning
@@ -84,7 +95,7 @@ def _is_plain(call: AggregateCall) -> bool:
     return call.filter is None and not call.order and not call.function.keeps_order and bool(call.arguments)
 
 
-def _has_parts(call: AggregateCall) -> bool:
+def has_parts(call: AggregateCall) -> bool:
     """Whether the aggregate of all rows follows from the aggregates of some of them."""
     if call.filter is not None or call.order:
         return False

@@ -172,6 +172,11 @@ def _grouped(found: Estimate, keys: list[Expr] | list[Column]) -> Estimate:
     return Estimate(max(rows, min(found.rows, 1.0)), found.columns)
 
 
+def groups_of(plan: Plan, keys: tuple[Column, ...], planning: Planning) -> float:
+    """How many combinations of ``keys`` the rows of ``plan`` are thought to have."""
+    return _grouped(estimate(plan, planning), list(keys)).rows
+
+
 def _limited(found: Estimate, limit: int | None) -> Estimate:
     if limit is None or limit >= found.rows:
         return found
