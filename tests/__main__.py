@@ -8,6 +8,7 @@
     python -m tests pg [ARGS ..]           the .slt files on Postgres and on the lake, compared
     python -m tests random --count 5000    random SELECTs on the lake and on Postgres, compared
     python -m tests random --friendly      random queries in DuckDB's friendly forms on the lake and on DuckDB, compared
+    python -m tests props --count 2000     laws that random queries keep: cut in three, without rules, in small pieces
     python -m tests bench tpch --scale 1   a bench of tests/bench, by name
     python -m tests crash --runs 200       kills a writing process, and looks whether what it acknowledged is there
     python -m tests model --runs 2000      random statements against a plain model of tables, now and in the past
@@ -36,6 +37,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 # Subcommands that are modules of their own: each has `main(arguments) -> exit status`, with its own `--help`.
 MODULES: Final = {
     "random": "tests.random_sql",
+    "props": "tests.props.laws",
     "crash": "tests.crash.run",
     "model": "tests.model",
     "isolation": "tests.isolation",
