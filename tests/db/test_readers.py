@@ -177,3 +177,29 @@ def test_only_the_owner_reads_files(db: EmbeddedConnection, tmp_path: Path) -> N
     for source in (f"'{tmp_path}/a.parquet'", f"read_parquet('{tmp_path}/a.parquet')"):
         with pytest.raises(InsufficientPrivilege):
             stranger.execute(f"SELECT * FROM {source}")
+
+
+@pytest.mark.parametrize("extension", ["parquet", "csv", "csv.gz", "json", "ndjson.zst", "arrow"])
+def test_copy_to_and_back(db: EmbeddedConnection, tmp_path: Path, extension: str) -> None:
+    """What COPY writes the readers read; the format and the compression come from the name."""
+    path = tmp_path / f"rows.{extension}"
+    assert db.sql(f"COPY (SELECT n AS id, 'x' || n AS name FROM range(5) t(n)) TO '{path}'").outcome == {
+        "copied": 5, "to": str(path),
+    }  # fmt: skip
+    assert db.sql(f"SELECT count(*), sum(id), max(name) FROM '{path}'").rows() == [(5, 10, "x4")]
+
+
+def test_copy_options(db: EmbeddedConnection, tmp_path: Path) -> None:
+    """Row groups and codecs of Parquet, delimiters of CSV, values that only text holds; unknown options list the known ones."""
+    path = tmp_path / "rows.parquet"
+    db.sql(f"COPY (SELECT * FROM range(10)) TO '{path}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 4)")
+    written = pq.ParquetFile(path).metadata
+    assert (written.num_row_groups, written.row_group(0).column(0).compression) == (3, "ZSTD")
+    text = tmp_path / "rows.csv"
+    db.sql(f"COPY (SELECT 1 AS a, [1, 2] AS l, INTERVAL '1 day' AS i) TO '{text}' (HEADER false, DELIMITER ';')")
+    assert text.read_text() == '1;"[1, 2]";"1 days"\n'
+    with pytest.raises(InvalidParameter) as refused:
+        db.sql(f"COPY (SELECT 1) TO '{text}' (HEADR true)")
+    assert refused.value.hint == 'Did you mean "header"? known options: header, has_header, delim, delimiter, sep, compression'
+    with pytest.raises(InvalidParameter, match="no compression"):
+        db.sql(f"COPY (SELECT 1) TO '{path}' (COMPRESSION zip)")

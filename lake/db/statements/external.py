@@ -22,7 +22,7 @@ from lake.db.result import Result
 from lake.db.session import Run
 from lake.db.statements import statement
 from lake.db.statements.table import make_room
-from lake.db.values import json_values
+from lake.db.values import json_values, text_array
 from lake.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
@@ -34,10 +34,13 @@ from lake.errors import (
 from lake.roles import Role
 from lake.sql import ast, parser
 from lake.sql.bind import bind_type
+from lake.sql.bind.scope import near_name
 from lake.sql.quoting import quote_name, quote_text
 from lake.storage.catalog.changes import Change, CreateView
 from lake.storage.catalog.model import View
 from lake.storage.catalog.state import State
+from lake.storage.external.files import COMPRESSIONS
+from lake.types import Bytes, Interval, List, Map, Struct
 
 READERS: Final = {"parquet": "read_parquet", "csv": "read_csv", "tsv": "read_csv", "json": "read_json", "ndjson": "read_json"}
 CSV_OPTIONS: Final = {
@@ -46,6 +49,17 @@ CSV_OPTIONS: Final = {
 }  # fmt: skip
 UNCOMPRESSED: Final = ("", "uncompressed", "none")
 GROUP_ROWS: Final = 1 << 20  # of a Parquet file's row group
+WRITER_OPTIONS: Final = {
+    "parquet": ("compression", "compression_level", "row_group_size", "max_row_group_size"),
+    "csv": ("header", "has_header", "delim", "delimiter", "sep", "compression"),
+    "json": ("compression",),
+    "arrow": ("compression",),
+}
+CODECS: Final = {
+    "parquet": ("snappy", "gzip", "zstd", "lz4", "brotli"), "arrow": ("lz4", "zstd"), "text": ("gzip", "bz2", "zstd", "lz4"),
+}  # fmt: skip
+CSV_TEXTS: Final = (List, Struct, Map, Interval, Bytes)
+"""Types whose values Arrow's writer does not know: they are written as their casts to text."""
 
 
 # --- external tables -------------------------------------------------------------------------------------------------
@@ -130,18 +144,43 @@ def copy(stmt: ast.Copy, run: Run) -> Result:
     if isinstance(source, ast.Name):
         source = ast.Query(ast.Select((ast.SelectItem(ast.Star()),), (ast.TableSource(source),)))
     target = Path(stmt.target).expanduser().absolute()
-    format = stmt.format or target.suffix.lstrip(".").lower()
+    format = stmt.format or _format_of(target)
     if format not in ("parquet", "csv", "json", "ndjson", "arrow"):
         raise FeatureNotSupported(f'COPY TO a file of format "{format}" is not supported')
     if run.database.is_inside(target):
         raise InvalidParameter("COPY does not write into the lake's own folder")
-    options = {option.name.rpartition(".")[2]: option.value for option in stmt.options}
+    options = _writer_options(stmt, "json" if format == "ndjson" else format)
     result = run.answer(*run.plan(source))
     try:
         rows = _write(result, target, format, stmt.partitions, options)
     except OSError as error:
         raise IoFailure(f'"{stmt.target}" cannot be written: {error}') from None
     return Result.done("COPY", {"copied": rows, "to": stmt.target}, count=rows)
+
+
+def _format_of(target: Path) -> str:
+    """The extension, that of a compression left aside."""
+    suffixes = [suffix.lstrip(".").lower() for suffix in target.suffixes]
+    if len(suffixes) > 1 and suffixes[-1] in COMPRESSIONS:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def _writer_options(stmt: ast.Copy, format: str) -> dict[str, Any]:
+    """Options by their last part; those under a name of the base's engine may be any.
+
+    22023  an option that the format has not
+    """
+    made: dict[str, Any] = {}
+    for option in stmt.options:
+        scope, _, name = option.name.rpartition(".")
+        if not scope and name not in WRITER_OPTIONS[format]:
+            known = ", ".join(WRITER_OPTIONS[format])
+            near = near_name(name, WRITER_OPTIONS[format])
+            hint = f"known options: {known}"
+            raise InvalidParameter(f'COPY TO a {format} file has no option "{name}"', hint=f"{near} {hint}" if near else hint)
+        made[name] = option.value
+    return made
 
 
 def _write(result: Result, target: Path, format: str, partitions: tuple[str, ...], options: dict[str, Any]) -> int:
@@ -180,36 +219,108 @@ class _Writer:
     """A file being written, whatever its format."""
 
     def __init__(self, target: Path, schema: pa.Schema, result: Result, format: str, options: dict[str, Any]) -> None:
-        self._result = result
-        self._lines: Any = None
+        self._result, self._format = result, format
+        self._waiting: list[pa.RecordBatch] = []
+        self._group_rows = _positive(options, ("row_group_size", "max_row_group_size"), GROUP_ROWS)
+        codec = _codec(options, target, format)
+        self._texts = tuple(place for place, type in enumerate(result.types) if isinstance(type, CSV_TEXTS))
+        self._out: Any = None
         self._inner: Any = None
-        match format:
-            case "parquet":
-                self._inner = parquet.ParquetWriter(target, schema, compression="snappy")
-            case "csv":
-                kept = csv.WriteOptions(
-                    include_header=options.get("has_header", options.get("header", True)) is True,
-                    delimiter=str(options.get("delimiter", options.get("delim", ","))), quoting_style="needed",
-                )  # fmt: skip
-                self._inner = csv.CSVWriter(target, schema, write_options=kept)
-            case "arrow":
-                self._inner = pa.ipc.new_file(target, schema)
-            case _:
-                self._lines = target.open("wb")
+        if format == "parquet":
+            level = options.get("compression_level")
+            self._inner = parquet.ParquetWriter(target, schema, compression=codec or "none", compression_level=level)
+            return
+        plain = pa.OSFile(str(target), "wb")
+        self._out = plain if codec is None or format == "arrow" else pa.CompressedOutputStream(plain, codec)
+        if format == "csv":
+            for place in self._texts:
+                schema = schema.set(place, pa.field(schema.field(place).name, pa.string()))
+            kept = csv.WriteOptions(
+                include_header=_truth(options, ("has_header", "header"), True),
+                delimiter=_character(options, ("delimiter", "delim", "sep"), ","), quoting_style="needed",
+            )  # fmt: skip
+            self._inner = csv.CSVWriter(self._out, schema, write_options=kept)
+        elif format == "arrow":
+            self._inner = pa.ipc.new_file(self._out, schema, options=pa.ipc.IpcWriteOptions(compression=codec))
 
     def __enter__(self) -> _Writer:
         return self
 
     def __exit__(self, *error: object) -> None:
-        (self._lines or self._inner).close()
+        self._flush()
+        for opened in (self._inner, self._out):
+            if opened is not None:
+                opened.close()
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Appends rows."""
-        if self._lines is None:
+        if self._format == "parquet":
+            self._waiting.append(batch)
+            if sum(item.num_rows for item in self._waiting) >= self._group_rows:
+                self._flush()
+        elif self._inner is None:
+            self._out.write(b"".join(_json_lines(batch, self._result)))
+        else:
+            for place in self._texts if self._format == "csv" else ():
+                texts = text_array(batch.column(place), self._result.types[place])
+                batch = batch.set_column(place, batch.schema.field(place).name, texts)
             self._inner.write_batch(batch)
-            return
-        for line in _json_lines(batch, self._result):
-            self._lines.write(line)
+
+    def _flush(self) -> None:
+        """Writes the batches that wait as row groups."""
+        if self._waiting:
+            rows = pa.Table.from_batches(self._waiting)
+            self._inner.write_table(rows, row_group_size=self._group_rows)
+            self._waiting = []
+
+
+def _given(options: dict[str, Any], names: tuple[str, ...]) -> Any:
+    return next((options[name] for name in names if name in options), None)
+
+
+def _truth(options: dict[str, Any], names: tuple[str, ...], default: bool) -> bool:
+    value = _given(options, names)
+    match str(value).lower():
+        case "none":
+            return default
+        case "true" | "on" | "1":
+            return True
+        case "false" | "off" | "0":
+            return False
+    raise InvalidParameter(f'option "{names[0]}" takes true or false, not {value!r}')
+
+
+def _character(options: dict[str, Any], names: tuple[str, ...], default: str) -> str:
+    value = _given(options, names)
+    text = default if value is None else "\t" if value == "\\t" else str(value)
+    if len(text) != 1 or not text.isascii():
+        raise InvalidParameter(f'option "{names[0]}" takes one ASCII character, not {value!r}')
+    return text
+
+
+def _positive(options: dict[str, Any], names: tuple[str, ...], default: int) -> int:
+    value = _given(options, names)
+    if value is None:
+        return default
+    if not str(value).isdigit() or int(value) < 1:
+        raise InvalidParameter(f'option "{names[0]}" takes a number above 0, not {value!r}')
+    return int(value)
+
+
+def _codec(options: dict[str, Any], target: Path, format: str) -> str | None:
+    """The codec that is said, or that the name of a text file ends in; None for plain bytes."""
+    given = _given(options, ("compression",))
+    ending = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}.get(target.suffix.lower())
+    if given is None:
+        return "snappy" if format == "parquet" else ending
+    name = str(given).lower().partition("(")[0]
+    name = {"gz": "gzip", "zst": "zstd"}.get(name, name)
+    if name in UNCOMPRESSED:
+        return None
+    known = CODECS[format if format in CODECS else "text"]
+    if name not in known:
+        raise InvalidParameter(f'no compression "{given}" of {format} files', hint=f"one of none, {', '.join(known)}")
+    return name
 
 
 def _json_lines(batch: pa.RecordBatch, result: Result) -> Iterator[bytes]:
