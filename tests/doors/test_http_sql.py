@@ -206,3 +206,31 @@ def test_after_waits_for_a_commit(node: Node) -> None:
     wire = node.wire()
     seg = wire.send("POST", "/append/waited", b'{"a": 1}').json()["seg"]
     assert ask(node, "SELECT count(*) AS n FROM waited", f"after={seg}").json() == [{"n": 1}]
+
+
+def test_a_session_holds_a_transaction_and_temporary_tables(node: Node) -> None:
+    """By ``x-lake-session``; nobody else sees them, and ending the session ends them. Spec: HTTP, Session."""
+    node.sql("CREATE TABLE held (a INT)")
+
+    def said(text: str, session: str) -> Any:
+        reply = node.wire().send("POST", "/sql", text, x_lake_session=session)
+        return reply.json() if reply.status == 200 else reply.headers["x-lake-sqlstate"]
+
+    said("CREATE TEMP TABLE mine AS SELECT 7 AS a", "session-one")
+    said("BEGIN", "session-one")
+    said("INSERT INTO held SELECT a FROM mine", "session-one")
+    said("SAVEPOINT s", "session-one")
+    said("DELETE FROM held", "session-one")
+    said("ROLLBACK TO s", "session-one")
+    assert said("SELECT a FROM held", "session-one") == [{"a": 7}]
+    assert said("SELECT a FROM held", "session-two") == []
+    assert said("SELECT a FROM mine", "session-two") == "42P01"
+    assert said("SELECT 1 / 0", "session-one") == "22012"
+    assert said("SELECT 1", "session-one") == "25P02"
+    assert said("ROLLBACK TO s", "session-one") == {"transaction": "rollback"}
+    assert said("COMMIT", "session-one") == {"transaction": "commit"}
+    assert said("SELECT a FROM held", "session-two") == [{"a": 7}]
+    said("BEGIN; DELETE FROM held", "session-one")
+    assert node.wire().send("DELETE", "/sessions/session-one").json() == {"ended": True}
+    assert said("SELECT a FROM held", "session-one") == [{"a": 7}]
+    assert said("SELECT a FROM mine", "session-one") == "42P01"
