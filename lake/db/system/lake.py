@@ -30,7 +30,8 @@ def tables(catalog: StatementCatalog) -> Iterator[Row]:
     """Tables and views, with the rows and files of tables."""
     for item in catalog.state.relations():
         if isinstance(item, Table):
-            rows = item.file_rows + catalog.state.waiting_rows(item.id)
+            stored = item.file_rows + catalog.state.waiting_rows(item.id)
+            rows = stored - catalog.state.deletes_of(item.id).rows
             names = {column.id: column.name for column in item.columns}
             key = ", ".join(names[id] for id in item.design.key if id in names) or None
             yield (
