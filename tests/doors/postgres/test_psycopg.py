@@ -164,6 +164,30 @@ def test_transactions(pg: PgNode) -> None:
         assert db.execute("SELECT a FROM moved ORDER BY a").fetchall() == [(2,), (3,)]
 
 
+def test_temporary_tables(pg: PgNode) -> None:
+    """A connection's own: COPY fills them, a block takes them back, and another connection sees nothing."""
+    with psycopg.connect(pg.dsn()) as db, psycopg.connect(pg.dsn(), autocommit=True) as other:
+        db.execute("CREATE TEMP TABLE own (a INT, b TEXT)")
+        with db.cursor().copy("COPY own FROM STDIN") as copy:
+            copy.write("".join(f"{number}\tname {number}\n" for number in range(30_000)))
+        assert db.execute("SELECT count(*), max(a) FROM own").fetchone() == (30_000, 29_999)
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            other.execute("SELECT * FROM own")
+        db.commit()
+        db.execute("DELETE FROM own WHERE a >= 10")
+        db.execute("SAVEPOINT s")
+        db.execute("DROP TABLE own")
+        db.execute("ROLLBACK TO s")
+        assert db.execute("SELECT count(*) FROM own").fetchone() == (10,)
+        db.rollback()
+        assert db.execute("SELECT count(*) FROM own").fetchone() == (30_000,)
+        db.commit()
+        db.autocommit = True
+        db.execute("DISCARD TEMP")
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            db.execute("SELECT * FROM own")
+
+
 def test_a_definition_in_a_block_warns(pg: PgNode) -> None:
     """Drivers open blocks around everything, so CREATE TABLE runs there and says that it stays."""
     with psycopg.connect(pg.dsn()) as db:
