@@ -320,7 +320,7 @@ class Selects(Expressions):
             items = [f"grouping({keys[0]})" if family == "int" and item not in keys else item
                      for family, item in zip(families, items, strict=True)]
         having = f"\nHAVING {self.having(scope)}" if self.draw.chance(25) else ""
-        if not sets and not any("SELECT" in key for key in keys) and self.draw.chance(12):
+        if not sets and not any(word in key for key in keys for word in ("SELECT", "ANY (", "ALL (")) and self.draw.chance(12):
             # A window over the groups, which its order tells apart.
             order = f"ORDER BY {', '.join(keys)}"
             inner = "count(*)" if self.draw.chance(50) else self.filled("max({int})", scope)

@@ -187,6 +187,8 @@ def substr(text: Value, start: Value, length: Value | None = None) -> pa.Array:
     if first is None or (length is not None and many is None):
         return pa.nulls(len(text), pa.string())
     if first is not NOT_CONSTANT and many is not NOT_CONSTANT:
+        if text.null_count == len(text):
+            return pa.nulls(len(text), pa.string())
         end = None if length is None else first - 1 + _not_negative(many)
         begin = max(first - 1, 0)
         return pc.utf8_slice_codeunits(text, begin, None if end is None else max(end, begin))

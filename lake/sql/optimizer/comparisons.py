@@ -74,7 +74,7 @@ def cast_literal(literal: Literal, type: Type) -> Literal | None:
     if type.spelled:
         return None
     if literal.type == type:
-        return literal
+        return Literal(type, value)
     if isinstance(literal.type, Date) and type == TIMESTAMP:
         assert isinstance(value, int)
         return Literal(type, value * DAY) if abs(value) < DATE_MAX else None
