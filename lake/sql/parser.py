@@ -13,7 +13,7 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from lake.errors import FeatureNotSupported, LakeError, ProgramLimitExceeded, StatementTooComplex, SyntaxFailure
@@ -108,6 +108,7 @@ def parse_known(text: str, dialect: str = "postgres") -> tuple[ast.Statement, ..
         return found
 
 
+JUMPS_MAX: Final = 100_000
 KEPT_TEXTS: Final = 512
 KEPT_CHARS: Final = 16 << 10  # a longer text is a load, not a statement that comes again
 _kept: Final[OrderedDict[tuple[str, str], tuple[ast.Statement, ...]]] = OrderedDict()
@@ -142,6 +143,7 @@ def reserved_words() -> frozenset[str]:
 class _Machine:
     """The tables with the builders looked up.
 
+    jumps  states by those below and on top and the terminal that comes, as ``jump`` finds them
     rules  for each rule: origin, size, picks as in Tables, builder (None to pass or gather), whether all values are
            taken as they stand, whether it gathers
     """
@@ -149,6 +151,23 @@ class _Machine:
     tables: Tables
     rules: list[tuple[str, int, tuple[tuple[int, bool], ...], Callable[..., object] | None, bool, bool]]
     known: frozenset[str]
+    jumps: dict[tuple[int, int, str], int] = field(default_factory=dict)
+
+    def jump(self, below: int, top: int, kind: str) -> int:
+        """The state on top after all reductions that pass a value on, which a literal takes a dozen of, before ``kind``."""
+        found = self.jumps.get((below, top, kind))
+        if found is None:
+            states, found = self.tables.states, top
+            while (action := states[found].get(kind)) is not None and action < 0 and self.passes(~action):
+                found = states[below][self.rules[~action][0]]
+            if len(self.jumps) < JUMPS_MAX:
+                self.jumps[below, top, kind] = found
+        return found
+
+    def passes(self, number: int) -> bool:
+        """Whether a rule passes its one value on."""
+        _, size, _, builder, _, gathers = self.rules[number]
+        return builder is None and size == 1 and not gathers
 
 
 def _machine() -> _Machine:
@@ -201,7 +220,11 @@ class _Run:
                 kind, value, taken = self._decide(index)
             action = states[stack[-1]].get(kind)
             while action is not None and action < 0:
-                self._reduce(~action, index)
+                top = stack[-1] if len(stack) < 2 else self.machine.jump(stack[-2], stack[-1], kind)
+                if top != stack[-1]:
+                    stack[-1] = top
+                else:
+                    self._reduce(~action, index)
                 if kind == END and stack[-1] == last:
                     return self.values[-1]
                 action = states[stack[-1]].get(kind)

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from lake.sql import bound
-from lake.sql.bound import AggregateCall, Column, Expr, SortKey, WindowCall
+from lake.sql.bound import AggregateCall, Column, Expr, Literal, SortKey, WindowCall
 from lake.sql.catalog import Table
 
 
@@ -76,6 +76,11 @@ class Values(Plan):
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.outputs
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it has many rows and every value is a constant."""
+        return len(self.rows) > FEW_ROWS and all(type(item) is Literal for row in self.rows for item in row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,6 +390,7 @@ class Recursion(Plan):
 
 # --- walking ---------------------------------------------------------------------------------------------------------
 
+FEW_ROWS: Final = 16  # of VALUES, which rules look into
 P = TypeVar("P", bound=Plan)
 
 
@@ -411,7 +417,12 @@ def rewrite(plan: Plan, rule: Callable[[Plan], Plan]) -> Plan:
 
 
 def map_expressions(plan: P, change: Callable[[Expr], Expr]) -> P:
-    """``plan`` with every expression of this one node changed; outputs are left alone."""
+    """``plan`` with every expression of this one node changed; outputs are left alone.
+
+    Rows of constants are what they are: nobody looks into the thousands that an INSERT brings.
+    """
+    if isinstance(plan, Values) and plan.is_constant:
+        return plan
     changed: dict[str, object] = {}
     for name in bound.expression_fields(type(plan)):
         if name in ("outputs", "mark", "ordinality", "grouping_id"):

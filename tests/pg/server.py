@@ -16,6 +16,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,9 +50,10 @@ def find_binaries() -> tuple[Path, bool]:
 
 
 class Server:
-    """A running Postgres; ``conninfo`` is what libpq connects with."""
+    """A running Postgres; ``conninfo`` is what libpq connects with. ``options`` are settings that are not its defaults."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Sequence[str] = OPTIONS) -> None:
+        self._options = options
         binaries, from_wheel = find_binaries()
         self._scratch = Path(tempfile.mkdtemp(prefix="lake-pg-"))
         self._as: dict[str, Any] = {}
@@ -76,7 +78,7 @@ class Server:
             [str(binaries / "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"],
             cwd=self._scratch, env=environ, check=True, capture_output=True, **self._as,
         )
-        settings = [word for option in OPTIONS for word in ("-c", option)]
+        settings = [word for option in self._options for word in ("-c", option)]
         # The server outlives this call; stop() ends it.
         log = (self._scratch / "log").open("wb")
         self._process = subprocess.Popen(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from lake.errors import DuplicateColumn, LakeError, SyntaxFailure, UndefinedColumn
 from lake.sql import ast, plan
@@ -12,6 +13,7 @@ from lake.sql.bind.query import bind_query
 from lake.sql.bind.scope import Bound, Entry, Env, Scope, Shared, near_name
 from lake.sql.bound import Column, Expr, Literal
 from lake.sql.catalog import TableColumn
+from lake.types import DOUBLE, Integer, Text, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +138,29 @@ def _typed_values(query: ast.Query, targets: Sequence[TableColumn], shared: Shar
 
 
 def _typed(item: ast.Expr, target: TableColumn, env: Env, zone: str) -> Expr:
+    if type(item) is ast.Literal:
+        found = _plain(item.value, target.type)
+        if found is not None:
+            return found
     try:
         return cast(env.bind(item), target.type, time_zone=zone)
     except LakeError as error:
         if error.position is None:
             error.position = env.position(item)
         raise
+
+
+def _plain(value: object, type: Type) -> Literal | None:
+    """The constant of a number or text as it is written, where its type needs no look: what most rows are made of."""
+    kind = value.__class__
+    if kind is str and type.__class__ is Text:
+        return Literal(type, value)  # type: ignore[arg-type]
+    if kind is int and type.__class__ is Integer:
+        end = 1 << (type.bits - 1)  # type: ignore[attr-defined]
+        return Literal(type, value) if -end <= value < end else None  # type: ignore[arg-type, operator]
+    if (kind is Decimal or kind is float) and type == DOUBLE:
+        return Literal(type, float(value))  # type: ignore[arg-type]
+    return None
 
 
 def _constant_of(rows: Bound, value: Expr) -> Expr:
