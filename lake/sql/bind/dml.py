@@ -152,14 +152,13 @@ def _typed(item: ast.Expr, target: TableColumn, env: Env, zone: str) -> Expr:
 
 def _plain(value: object, type: Type) -> Literal | None:
     """The constant of a number or text as it is written, where its type needs no look: what most rows are made of."""
-    kind = value.__class__
-    if kind is str and type.__class__ is Text:
-        return Literal(type, value)  # type: ignore[arg-type]
-    if kind is int and type.__class__ is Integer:
-        end = 1 << (type.bits - 1)  # type: ignore[attr-defined]
-        return Literal(type, value) if -end <= value < end else None  # type: ignore[arg-type, operator]
-    if (kind is Decimal or kind is float) and type == DOUBLE:
-        return Literal(type, float(value))  # type: ignore[arg-type]
+    match value, type:
+        case str(), Text() if type.__class__ is Text:
+            return Literal(type, value)
+        case int(), Integer(bits=bits) if type.__class__ is Integer and not isinstance(value, bool):
+            return Literal(type, value) if -1 << (bits - 1) <= value < 1 << (bits - 1) else None
+        case (Decimal() | float()), _ if type == DOUBLE:
+            return Literal(type, float(value))
     return None
 
 
