@@ -163,17 +163,17 @@ class Config:
     txn_idle_secs: float = setting(
         600.0, "LAKE_TXN_IDLE_SECS", None, "a transaction idle for so long is rolled back", "s")
     user_queries: int = setting(
-        0, "LAKE_USER_QUERIES", None, "statements a user may run at once; 0 is no limit", used=False)
+        0, "LAKE_USER_QUERIES", None, "statements a user may run at once; 0 is no limit")
     user_timeout: float = setting(
-        0.0, "LAKE_USER_TIMEOUT", None, "time a user's statement may take; 0 is no limit", "s", used=False)
+        0.0, "LAKE_USER_TIMEOUT", None, "time a user's statement may take; 0 is no limit", "s")
     secret_key: str | None = setting(
         None, "LAKE_SECRET_KEY", None, "master key of the lake's secrets", secret=True, used=False)
     secret_key_previous: str | None = setting(
         None, "LAKE_SECRET_KEY_PREVIOUS", None, "the master key before a rotation", secret=True, used=False)
     kms_command: str | None = setting(
         None, "LAKE_KMS_COMMAND", None, "command that wraps and unwraps data keys", used=False)
-    audit: str = setting("role,ddl,function", "LAKE_AUDIT", None, "classes of statements the audit keeps", used=False)
-    audit_days: int = setting(90, "LAKE_AUDIT_DAYS", None, "how long the audit is kept", "days", used=False)
+    audit: str = setting("role,ddl,function", "LAKE_AUDIT", None, "classes of statements the audit keeps")
+    audit_days: int = setting(90, "LAKE_AUDIT_DAYS", None, "how long the audit is kept", "days")
 
     # Writing.
     ack: str = setting(
@@ -264,12 +264,12 @@ class Config:
         60.0, "LAKE_WORKER_START_SECS", None, "time a Python worker has to start", "s", used=False)
 
     # Watching, sharing and the rest.
-    history: bool = setting(True, "LAKE_HISTORY", None, "whether lake.history takes rows", used=False)
-    history_days: int = setting(7, "LAKE_HISTORY_DAYS", None, "how long lake.history is kept", "days", used=False)
-    history_rate: int = setting(500, "LAKE_HISTORY_RATE", None, "rows lake.history takes", "rows/s", used=False)
+    history: bool = setting(True, "LAKE_HISTORY", None, "whether lake.history takes rows")
+    history_days: int = setting(7, "LAKE_HISTORY_DAYS", None, "how long lake.history is kept", "days")
+    history_rate: int = setting(500, "LAKE_HISTORY_RATE", None, "rows lake.history takes", "rows/s")
     runs_days: int = setting(30, "LAKE_RUNS_DAYS", None, "how long the run log is kept", "days", used=False)
     slow_ms: float = setting(
-        1000.0, "LAKE_SLOW_MS", None, "slower statements keep their plan and log a line", "ms", used=False)
+        1000.0, "LAKE_SLOW_MS", None, "slower statements keep their plan and log a line", "ms")
     trace_pg: bool = setting(
         False, "LAKE_TRACE_PG", None, "time of every Postgres statement on standard error", used=False)
     config_dir: str = setting(

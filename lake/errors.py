@@ -45,6 +45,7 @@ class LakeError(Exception):
         self.hint = hint
         self.position = position
         self.about = dict(about or {})
+        self.is_recorded = False  # in the audit, which takes a refusal once
 
     def __init_subclass__(cls, *, sqlstate: str) -> None:
         assert sqlstate not in ERRORS, f"{sqlstate} is taken by {ERRORS[sqlstate].__name__}"

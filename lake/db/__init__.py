@@ -28,4 +28,5 @@ import lake.db.system.lake
 import lake.db.system.objects
 import lake.db.system.pg_catalog
 import lake.db.system.pg_catalog_server
+import lake.db.system.recorded
 import lake.exec.functions  # noqa: F401

@@ -82,12 +82,16 @@ class StatementCatalog:
             self._shown.state = shown_state(self.state, self.rights)
         return self._shown
 
+    def with_settings(self, settings: Settings) -> StatementCatalog:
+        """The same names under other settings."""
+        return StatementCatalog(self._database, settings, self.snapshot)
+
     @property
     def unlimited(self) -> StatementCatalog:
         """The same catalog for whom no grant is asked: what a view's query sees."""
         if self.rights is None:
             return self
-        return StatementCatalog(self._database, replace(self._settings, rights=None), self.snapshot)
+        return self.with_settings(replace(self._settings, rights=None))
 
     @property
     def version(self) -> int:

@@ -20,6 +20,8 @@ from lake.config import Config
 from lake.db.catalog import StatementCatalog
 from lake.db.hold import Hold
 from lake.db.names import find_table, named_parts, qualified
+from lake.db.quotas import Quotas
+from lake.db.recorder import Recorder
 from lake.db.repeats import Repeats
 from lake.db.rights.callers import Callers
 from lake.db.rights.granted import Rights
@@ -71,6 +73,9 @@ class Database:
         self.sequences = Sequences(self)
         self._pieces = KeptPieces()
         self._callers = Callers()
+        self.quotas = Quotas(config)
+        self.recorder: Recorder | None = None  # of a process that serves
+        self.address = ""
         self._rules: OrderedDict[tuple[int, int], Rules] = OrderedDict()
         self._lock = threading.Lock()
         self._starting = threading.Lock()
@@ -115,6 +120,9 @@ class Database:
             self.lake.lead(address or "")
             if address is not None:
                 self.lake.announce(address)
+                self.address = address
+                if self.recorder is None and (self.config.history or self.config.audit.lower() != "off"):
+                    self.recorder = Recorder(self)
 
     def is_inside(self, place: Path) -> bool:
         """Whether a place on this machine's disk is in the lake's own folder."""
@@ -132,6 +140,8 @@ class Database:
 
     def close(self) -> None:
         """Commits what waits and hands the lead over."""
+        if self.recorder is not None:
+            self.recorder.stop()
         if self.lake.leads:
             self.sequences.close()
         self.lake.close()

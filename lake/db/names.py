@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from lake.errors import UndefinedDatabase, UndefinedTable, WrongObjectType
+from lake.errors import UndefinedDatabase, UndefinedSchema, UndefinedTable, WrongObjectType
 from lake.sql import ast
-from lake.storage.catalog.model import PUBLIC, Table, View
+from lake.storage.catalog.model import INTERNAL, PUBLIC, Table, View
 from lake.storage.catalog.state import State, display_name
 
 _PART: Final = re.compile(r'\s*("(?:[^"]|"")+"|[^".\s]+)\s*(?:\.|$)')
@@ -25,8 +25,10 @@ def _plain(part: str) -> str:
 def qualified(parts: tuple[str, ...], database: str) -> tuple[str, str]:
     """Schema and name of ``name``, ``schema.name`` or ``database.schema.name``.
 
-    3D000  another database's name
+    3D000  another database's name      3F000  the schema of the lake's own tables, which nobody names
     """
+    if INTERNAL in parts[:-1]:
+        raise UndefinedSchema(f'schema "{INTERNAL}" does not exist')
     match parts:
         case (name,):
             return PUBLIC, name

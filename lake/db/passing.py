@@ -21,7 +21,7 @@ def watched(batches: Iterable[pa.RecordBatch], transaction: Transaction) -> Iter
         transaction.failed = True
         raise
     finally:
-        _close(batches)
+        close(batches)
 
 
 def selected(batches: Iterable[pa.RecordBatch], positions: list[int]) -> Iterator[pa.RecordBatch]:
@@ -30,13 +30,14 @@ def selected(batches: Iterable[pa.RecordBatch], positions: list[int]) -> Iterato
         for batch in batches:
             yield batch.select(positions)
     finally:
-        _close(batches)
+        close(batches)
 
 
-def _close(batches: Iterable[pa.RecordBatch]) -> None:
-    close: Callable[[], None] | None = getattr(batches, "close", None)
-    if close is not None:
-        close()
+def close(batches: Iterable[pa.RecordBatch]) -> None:
+    """Lets go of what makes batches."""
+    stop: Callable[[], None] | None = getattr(batches, "close", None)
+    if stop is not None:
+        stop()
 
 
 def expression_of(value: Any) -> ast.Expr | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from lake.db.accounted import NOWHERE, Accounted
 from lake.db.names import qualified
 from lake.db.passing import expression_of, watched
 from lake.db.result import Result
@@ -58,6 +59,7 @@ class Session:
         self.database = database
         self.principal = principal
         self.settings = SessionSettings()
+        self.origin = NOWHERE
         self.prepared: dict[str, Any] = {}
         self.transaction: Transaction | None = None
         self.temporary = Temporary(database.temporary_space)
@@ -347,9 +349,31 @@ class Session:
         cancellation: Cancellation,
         stale_ms: int | None = None,
     ) -> Result:
-        handler = self._handler(stmt)
         own = text[stmt.span.start : stmt.span.end] if stmt.span else text
+        accounted = Accounted(self, stmt, own)
+        try:
+            return accounted.follow(self._run(stmt, text, own, parameters, job, cancellation, stale_ms, accounted))
+        except LakeError as error:
+            accounted.fail(error)
+            if error.hint is not None:
+                self._drop_hint(error)
+            raise
+
+    def _run(
+        self,
+        stmt: ast.Statement,
+        text: str,
+        own: str,
+        parameters: Mapping[str, bound.Literal],
+        job: str | None,
+        cancellation: Cancellation,
+        stale_ms: int | None,
+        accounted: Accounted,
+    ) -> Result:
+        handler = self._handler(stmt)
         settings = self.statement_settings()
+        if settings.rights is not None:
+            accounted.turn = self.database.quotas.enter(settings.rights.user, cancellation)
 
         def run() -> Result:
             self._check_transaction(stmt, handler)
@@ -358,16 +382,11 @@ class Session:
                 stmt, Run(self, catalog, settings, parameters, own, job, cancellation, stale_ms, script=text)
             )
 
-        try:
-            return self._watched(run)
-        except LakeError as error:
-            if settings.rights is not None:
-                self._drop_hint(error)
-            raise
+        return self._watched(run)
 
     def _drop_hint(self, error: LakeError) -> None:
         """Takes a hint away that offers a relation which the caller is not shown."""
-        if error.hint is not None and error.sqlstate == UndefinedTable.sqlstate:
+        if self.principal.id and error.hint is not None and error.sqlstate == UndefinedTable.sqlstate:
             shown = {display_name(*name) for name in self.catalog().shown.state.names}
             if not any(f'"{name}"' in error.hint for name in shown):
                 error.hint = None
@@ -399,12 +418,14 @@ class Session:
     def statement_settings(self) -> Settings:
         """The settings a statement that starts at this moment sees."""
         values = self.settings.texts
+        caller, rights = self.caller()
         return Settings(
             now=self.database.clock.now(),
             time_zone=values["timezone"],
             dialect=self.dialect,
             user=self.principal.user,
-            rights=self.caller()[1],
+            superuser=caller.superuser,
+            rights=rights,
             database=self.database.name,
             local_files=self.principal.owner,
             session=values,

@@ -18,15 +18,18 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from lake import __version__, log
 from lake.config import Config
+from lake.db.accounted import Origin
 from lake.db.database import Database
 from lake.db.feed import Feed
 from lake.db.live import LiveQuery
 from lake.db.lookup import look_up
+from lake.db.recorder import Entry
 from lake.db.result import Result
 from lake.db.rights.credentials import Credentials, SignIn
 from lake.db.session import Session
 from lake.db.write.once import Once
 from lake.errors import (
+    InsufficientPrivilege,
     InternalError,
     InvalidParameter,
     LakeError,
@@ -93,6 +96,15 @@ class Node:
         if callers.needs_work(given):
             return await self.call(lambda: callers.principal(given))
         return callers.principal(given)
+
+    def note_refusal(self, error: LakeError, origin: Origin, user: str, what: str) -> None:
+        """Notes a refusal that no statement's account has: of a sign-in, or at an endpoint."""
+        recorder = self.database.recorder
+        if recorder is None or error.is_recorded:
+            return
+        error.is_recorded = True
+        kind = "misc" if isinstance(error, InsufficientPrivilege) else "sign-in"
+        recorder.note(Entry(self.database.clock.now(), 0.0, user, *origin, kind, what, error.sqlstate, error.message))
 
     async def login(self, user: str, password: str) -> tuple[str, int]:
         """A session token of a user, and when it ends in milliseconds.

@@ -101,6 +101,7 @@ class Settings:
     time_zone   IANA name that zoneless casts to TIMESTAMPTZ use
     local_files whether files of this machine may be read
     user, database, schema, session    what the functions of those names answer
+    superuser   whether the caller may read the audit and what others did
     rights      what the caller was granted, where that is less than everything
     enums       name and labels of the enum type that a text names, or None
     sequences   makes what hands out the numbers of sequences
@@ -116,6 +117,7 @@ class Settings:
     schema: str = "public"
     local_files: bool = False
     session: Mapping[str, str] = field(default_factory=dict)
+    superuser: bool = False
     rights: Any = field(default=None, compare=False, repr=False)
     names: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
     config: Config | None = field(default=None, compare=False, repr=False)

@@ -18,7 +18,7 @@ from lake.roles import Role
 from lake.sql import ast
 from lake.storage.catalog.access import PUBLIC_ROLE, Grant, User, Users
 from lake.storage.catalog.changes import Change, PutUser
-from lake.storage.catalog.model import Table
+from lake.storage.catalog.model import INTERNAL, Table
 from lake.storage.catalog.state import State, display_name
 
 Grants = tuple[Grant, ...]
@@ -70,7 +70,7 @@ def _on(on: ast.Granted, word: str, columns: tuple[str, ...], state: State, run:
         case "relation":
             return [_on_relation(name, word, columns, state, run) for name in on.names]
         case "schema":
-            missing = [name.last for name in on.names if name.last not in state.schemas]
+            missing = [name.last for name in on.names if name.last not in state.schemas or name.last == INTERNAL]
             if missing:
                 raise UndefinedSchema(f'schema "{missing[0]}" does not exist')
             return [Grant(word, "schema", name.last) for name in on.names]

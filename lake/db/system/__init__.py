@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import pyarrow as pa
 
 from lake.rows import Part, Predicate, physical_array
-from lake.sql.catalog import Table, TableColumn, TableStatistics
+from lake.sql.catalog import Table, TableColumn, TableStatistics, View
 from lake.types import Type
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class SystemTable:
     columns: Mapping[str, Type]
     rows: Rows
 
-    def table(self, catalog: StatementCatalog) -> Table:
+    def table(self, catalog: StatementCatalog) -> Table | View:
         """The table as a statement sees it."""
         columns = tuple(TableColumn(name, type) for name, type in self.columns.items())
         source = _SystemRows(self, catalog)

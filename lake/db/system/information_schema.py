@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.arrow_names import arrow_name
 from lake.db.system import SYSTEM_TABLES, system_table
-from lake.storage.catalog.model import PUBLIC, Table
+from lake.storage.catalog.model import INTERNAL, PUBLIC, Table
 from lake.types import BIGINT, TEXT, Decimal, Integer, Type
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _column(
 def schemata(catalog: StatementCatalog) -> Iterator[Row]:
     """Schemas, the system's too."""
     own = {schema for schema, _ in SYSTEM_TABLES}
-    for name in sorted({PUBLIC, *catalog.state.schemas.keys(), *own}):
+    for name in sorted({PUBLIC, *catalog.state.schemas, *own} - {INTERNAL}):
         yield catalog.lake, name, None
 
 

@@ -26,7 +26,7 @@ from lake.db.system.pg_catalog_oids import (
     type_title,
 )
 from lake.sql.quoting import quote_name
-from lake.storage.catalog.model import PUBLIC, Table, parse_sql_type
+from lake.storage.catalog.model import INTERNAL, PUBLIC, Table, parse_sql_type
 from lake.storage.catalog.objects import EnumType, Index, IndexKey, Sequence
 from lake.types import BIGINT, BOOLEAN, DOUBLE, INT, OID, REAL, SMALLINT, TEXT, Decimal, List, Type, pg_oid
 
@@ -39,7 +39,7 @@ SMALLINTS, OIDS, TEXTS = List(SMALLINT), List(OID), List(TEXT)
 
 def schemas_of(catalog: StatementCatalog) -> list[str]:
     """Every schema, the system's too."""
-    return sorted({PUBLIC, *catalog.state.schemas.keys(), *(schema for schema, _ in SYSTEM_TABLES)})
+    return sorted({PUBLIC, *catalog.state.schemas, *(schema for schema, _ in SYSTEM_TABLES)} - {INTERNAL})
 
 
 @system_table(

@@ -15,6 +15,7 @@ from typing import Final
 from aiohttp import web
 
 from lake import log
+from lake.db.accounted import Origin
 from lake.db.rights.credentials import NOTHING, Credentials
 from lake.doors.http import append, define, operations, sql, streams  # noqa: F401  (importing them fills ROUTES)
 from lake.doors.http.pages import Pages
@@ -68,6 +69,8 @@ async def _around(request: web.Request, handler: Handler) -> web.StreamResponse:
         status = response.status
         return response
     except LakeError as error:
+        if isinstance(error, InvalidAuthorization | InvalidPassword | InsufficientPrivilege):
+            _note_refusal(request, error)
         response = error_response(error)
         status = response.status
         return response
@@ -100,6 +103,17 @@ def _checked(row: Route) -> Handler:
         return await row.handler(request)
 
     return handler
+
+
+def _note_refusal(request: web.Request, error: LakeError) -> None:
+    """Puts a refusal into the audit; of a request that presents nothing, there is nothing to tell."""
+    given = _credentials_of(request)
+    if given == NOTHING and request.path != "/login":
+        return
+    caller = request.get(CALLER)
+    user = caller.user if caller is not None else given.user or ""
+    origin = Origin("http", request.remote or "", request.headers.get("x-lake-session", ""))
+    request.app[NODE].note_refusal(error, origin, user, f"{request.method} {request.path}")
 
 
 def _credentials_of(request: web.Request) -> Credentials:

@@ -16,6 +16,7 @@ import orjson
 from aiohttp import web
 
 from lake import log
+from lake.db.accounted import Origin
 from lake.db.result import Result
 from lake.doors.http import encode
 from lake.doors.http.pages import Pages
@@ -49,6 +50,7 @@ async def sql(request: web.Request) -> web.StreamResponse:
         raise FeatureNotSupported("format=xlsx is not supported yet")
     text, params = await _statement_of(request)
     session = node.session(caller, request.headers.get("x-lake-session"))
+    session.origin = Origin("http", request.remote or "", request.headers.get("x-lake-session", ""))
     after = _number(request, "after", 0, 2**63 - 1)
     if after is not None:
         await node.wait_for(after)

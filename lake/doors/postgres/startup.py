@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from lake.db.accounted import Origin
 from lake.db.session import Session
 from lake.db.settings import Setting, change_setting
 from lake.doors.postgres.frames import CANCEL_REQUEST, GSSENC_REQUEST, PROTOCOL, SSL_REQUEST, Startup
@@ -14,7 +15,7 @@ from lake.doors.postgres.messages import encode
 from lake.doors.postgres.session import REPORTED, Client
 from lake.doors.postgres.sign_in import sign_in
 from lake.doors.postgres.wire import Wire
-from lake.errors import FeatureNotSupported
+from lake.errors import FeatureNotSupported, InvalidPassword
 
 if TYPE_CHECKING:
     from lake.doors.postgres.connection import Connection
@@ -46,8 +47,14 @@ async def start(connection: Connection) -> bool:
     user = packet.parameters.get("user", "")
     if packet.parameters.get("replication", "off").lower() not in OFF:
         raise FeatureNotSupported("replication connections are not supported")
-    principal = await sign_in(wire, node, user)
+    origin = Origin("postgres", wire.address, str(connection.pid))
+    try:
+        principal = await sign_in(wire, node, user)
+    except InvalidPassword as error:
+        node.note_refusal(error, origin, user, "sign in")
+        raise
     client = connection.client = Client(Session(node.database, principal))
+    client.session.origin = origin
     _take_settings(client, packet.parameters, connection.pid)
     wire.send(encode("Authentication", 0, b""))
     tell_settings(wire, client)

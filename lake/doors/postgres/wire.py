@@ -71,6 +71,12 @@ class Wire(asyncio.Protocol):
             if self.on_gone is not None:
                 self.on_gone()
 
+    @property
+    def address(self) -> str:
+        """The client's address."""
+        found = self._transport.get_extra_info("peername") if self._transport is not None else None
+        return str(found[0]) if isinstance(found, tuple) and found else ""
+
     # --- for the one who serves --------------------------------------------------------------------------------------
 
     async def startup(self) -> Startup:

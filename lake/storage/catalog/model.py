@@ -21,6 +21,7 @@ from lake.arrow_names import arrow_spelling, is_spelled, parse_arrow_name
 from lake.errors import UndefinedObject
 from lake.types import BIGINT, BOOLEAN, TIMESTAMPTZ, List, Map, Struct, Type, parse_type_name
 
+INTERNAL: Final = "lake$"  # the schema of the lake's own tables, which no statement names
 PUBLIC: Final = "public"  # the schema of names without one
 TEMPORARY_IDS: Final = 1 << 48  # ids of sessions' own tables and views begin here; a lake never comes so far
 FILES_MAX: Final = 128  # data files a table entry lists before older ones are sealed

@@ -15,7 +15,7 @@ from lake.errors import UndefinedTable
 from lake.storage.catalog.access import User
 from lake.storage.catalog.deletes import NOTHING, TableDeletes
 from lake.storage.catalog.maps import PersistentMap
-from lake.storage.catalog.model import PUBLIC, Garbage, Progress, Schema, Table, View
+from lake.storage.catalog.model import INTERNAL, PUBLIC, Garbage, Progress, Schema, Table, View
 from lake.storage.catalog.objects import EnumType, Index, Object, Sequence
 from lake.storage.tail.tail import Tail
 
@@ -124,7 +124,7 @@ class State:
 
     def hint(self, name: str, schema: str = PUBLIC) -> str | None:
         """A question that offers the relation whose name is nearest, or None."""
-        known = {display_name(*found): found for found in self.names}
+        known = {display_name(*found): found for found in self.names if found[0] != INTERNAL}
         wanted = display_name(schema, name)
         same_letters = [shown for shown in known if shown.lower() == wanted.lower()]
         near = same_letters or difflib.get_close_matches(wanted, known, n=1, cutoff=0.6)
@@ -152,9 +152,9 @@ class State:
         return sorted(found, key=lambda item: (item.schema, item.name, item.id))
 
     def relations(self) -> list[Table | View]:
-        """Tables and views by schema and name."""
+        """Tables and views by schema and name, without the lake's own tables."""
         found: Iterable[Table | View] = (*self.tables.values(), *self.views.values())
-        return sorted(found, key=lambda item: (item.schema, item.name))
+        return sorted((item for item in found if item.schema != INTERNAL), key=lambda item: (item.schema, item.name))
 
     def number_at(self, time: int) -> int:
         """The newest commit at or before ``time``, or one up to about a second older; 0 where the index does not reach.
