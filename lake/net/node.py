@@ -100,11 +100,10 @@ class Node:
     def note_refusal(self, error: LakeError, origin: Origin, user: str, what: str) -> None:
         """Notes a refusal that no statement's account has: of a sign-in, or at an endpoint."""
         recorder = self.database.recorder
-        if recorder is None or error.is_recorded:
-            return
-        error.is_recorded = True
-        kind = "misc" if isinstance(error, InsufficientPrivilege) else "sign-in"
-        recorder.note(Entry(self.database.clock.now(), 0.0, user, *origin, kind, what, error.sqlstate, error.message))
+        if recorder is not None and not error.is_recorded:
+            error.is_recorded = True
+            kind = "misc" if isinstance(error, InsufficientPrivilege) else "sign-in"
+            recorder.note(Entry(self.database.clock.now(), 0.0, user, *origin, kind, what, error.sqlstate, error.message))
 
     async def login(self, user: str, password: str) -> tuple[str, int]:
         """A session token of a user, and when it ends in milliseconds.
