@@ -19,6 +19,7 @@ import lake.db.statements.sequence
 import lake.db.statements.session
 import lake.db.statements.table
 import lake.db.statements.table_alter
+import lake.db.statements.table_or_alter
 import lake.db.statements.table_past
 import lake.db.statements.transaction
 import lake.db.system.access

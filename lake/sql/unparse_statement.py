@@ -16,6 +16,8 @@ def unparse_statement(statement: ast.Statement) -> str:
             return _insert(statement)
         case ast.CreateTable():
             return _create_table(statement)
+        case ast.CreateOrAlterTable(made):
+            return _create_table(made)
         case ast.CreateClone(name, source, if_taken):
             return f"{_create(if_taken, 'TABLE')}{name_text(name)} CLONE {name_text(source)}"
         case ast.CreateView(name, columns, query, _, if_taken, temporary):
@@ -188,7 +190,7 @@ def _value(value: ast.Expr) -> str:
 
 
 def _create(if_taken: ast.IfTaken, kind: str) -> str:
-    before = " OR REPLACE" if if_taken is ast.IfTaken.REPLACE else ""
+    before = f" {if_taken.value}" if if_taken in (ast.IfTaken.REPLACE, ast.IfTaken.ALTER) else ""
     after = "IF NOT EXISTS " if if_taken is ast.IfTaken.KEEP else ""
     return f"CREATE{before} {kind} {after}"
 

@@ -209,3 +209,23 @@ def test_tiering_keeps_every_row(node: Node, wire: Wire) -> None:
     assert node.sql("SELECT count(*) AS n, max(id) AS m FROM events") == [{"n": 101, "m": 100}]
     assert wire.send("POST", "/tier").json() == {"rows_tiered": 1}
     assert wire.send("GET", "/stats").json()["untiered_rows"] == 0
+
+
+def test_a_unique_table_takes_no_append(node: Node, wire: Wire) -> None:
+    """Refused by name; a query's rows are SQL and are taken, or refused with the constraint's name."""
+    node.sql("DROP TABLE IF EXISTS once; CREATE TABLE once (a INT UNIQUE)")
+    refused = wire.send("POST", "/append/once", b'{"a": 1}')
+    assert header(refused, "x-lake-sqlstate") == "0A000" and b"once_a_key" in refused.body
+    assert wire.send("POST", "/insert/once", b"SELECT 1 AS a").json() == {"rows": 1}
+    twice = wire.send("POST", "/insert/once", b"SELECT 1 AS a")
+    assert header(twice, "x-lake-sqlstate") == "23505"
+    assert json.loads(header(twice, "x-lake-about") or "")["constraint"] == "once_a_key"
+
+
+def test_appends_outlive_an_alter(node: Node, wire: Wire) -> None:
+    """A rule that comes between two appends holds for the second."""
+    assert wire.send("POST", "/append/events", lines({"id": 1, "small": -5})).status == 200
+    node.sql("ALTER TABLE events ADD CONSTRAINT positive CHECK (id > 0)")
+    refused = wire.send("POST", "/append/events", lines({"id": -1}))
+    assert header(refused, "x-lake-sqlstate") == "23514"
+    assert wire.send("POST", "/append/events", lines({"id": 2})).status == 200

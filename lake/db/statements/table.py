@@ -39,6 +39,7 @@ from lake.storage.catalog.changes import (
     Truncate,
 )
 from lake.storage.catalog.model import Column, Schema, Table, View
+from lake.storage.catalog.objects import Sequence as SequenceObject
 from lake.storage.catalog.state import State, display_name
 from lake.storage.commits.sequencer import Append, Flush
 from lake.types import NULL, TEXT, Type
@@ -62,24 +63,35 @@ def create_table(stmt: ast.CreateTable, run: Run) -> Result:
         making = make_room(state, schema, name, stmt.if_taken, "table")
         if making is None:
             return []
-        if stmt.like is not None:
-            source = find_table(state, stmt.like, database.name)
-            table = like(new_table(state, schema, name, source.columns), source)
-            table, owned = renumbered(table, source, state, from_start=True)
-        else:
-            table = new_table(state, schema, name, columns_of(stmt, state, database.name))
-            table = with_rules(table, stmt, state, database.name)
-            table, owned = numbered(_designed(table, stmt), stmt, state, state.names.get((schema, name), 0))
-        if stmt.temporary:
-            _check_temporary(table)
-        check_defaults(table, state, database.name, owned)
-        check_definition(table, run.binder(), run.context(), state)
+        table, owned = table_of(stmt, run, state, schema, name, state.names.get((schema, name), 0))
         return [*making, CreateTable(table), *map(CreateObject, owned)]
 
     result = Result.done("CREATE TABLE", {"table": stmt.name.last, "publish": None})
     if not run.define(make, stmt.name if stmt.temporary else None):
         result.notices = (f'relation "{stmt.name}" already exists, skipping',)
     return result
+
+
+def table_of(
+    stmt: ast.CreateTable, run: Run, state: State, schema: str, name: str, replaced: int
+) -> tuple[Table, tuple[SequenceObject, ...]]:
+    """The table that a statement describes, checked, and the sequences of its columns.
+
+    replaced  id of a table whose place it takes, or 0
+    """
+    database = run.database.name
+    if stmt.like is not None:
+        source = find_table(state, stmt.like, database)
+        table = like(new_table(state, schema, name, source.columns), source)
+        table, owned = renumbered(table, source, state, from_start=True)
+    else:
+        table = with_rules(new_table(state, schema, name, columns_of(stmt, state, database)), stmt, state, database)
+        table, owned = numbered(_designed(table, stmt), stmt, state, replaced)
+    if stmt.temporary:
+        _check_temporary(table)
+    check_defaults(table, state, database, owned)
+    check_definition(table, run.binder(), run.context(), state)
+    return table, owned
 
 
 def _create_table_as(stmt: ast.CreateTable, query: ast.Query, run: Run) -> Result:

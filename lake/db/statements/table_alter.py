@@ -81,7 +81,7 @@ def alter(stmt: ast.AlterTable, run: Run) -> Result:
             check_defaults(after, run.catalog.state, database.name)
             check_definition(after, run.binder(), run.context(), run.catalog.state)
         try:
-            run.define(_definition(before, after))
+            run.define(definition(before, after))
         except SerializationFailure:
             if attempt == TRIES - 1:
                 raise
@@ -92,7 +92,7 @@ def alter(stmt: ast.AlterTable, run: Run) -> Result:
     return result
 
 
-def _definition(before: Table, after: Table) -> Callable[[State], list[Change]]:
+def definition(before: Table, after: Table) -> Callable[[State], list[Change]]:
     """The change from one definition to another, refused where rows or definition are not what was looked at."""
 
     def make(state: State) -> list[Change]:
@@ -144,39 +144,45 @@ def _with_column(table: Table, changed: Column) -> Table:
 
 
 def _add_column(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
-    definition = action.column
-    assert definition is not None, "ADD COLUMN has a definition"
-    if table.column(definition.name) is not None:
+    added = action.column
+    assert added is not None, "ADD COLUMN has a definition"
+    if table.column(added.name) is not None:
         if action.quiet:
-            notices.append(f'column "{definition.name}" of relation "{table.name}" already exists, skipping')
+            notices.append(f'column "{added.name}" of relation "{table.name}" already exists, skipping')
             return table
-        raise DuplicateColumn(f'column "{definition.name}" of relation "{table.name}" already exists')
-    refuse_later_identity(definition)
-    if definition.not_null or definition.default is not None:
-        words = "NOT NULL" if definition.not_null else "DEFAULT"
+        raise DuplicateColumn(f'column "{added.name}" of relation "{table.name}" already exists')
+    refuse_later_identity(added)
+    if added.not_null or added.default is not None:
+        words = "NOT NULL" if added.not_null else "DEFAULT"
         raise FeatureNotSupported(
             f"ADD COLUMN .. {words} is not supported: no file is rewritten",
             hint="add the column, then UPDATE it and ALTER COLUMN",
         )
-    if (definition.merge is not None) != (table.kind == "merge"):
+    if (added.merge is not None) != (table.kind == "merge"):
         words = "needs a MERGE function" if table.kind == "merge" else "takes no MERGE function"
-        raise InvalidTableDefinition(f'column "{definition.name}" of relation "{table.name}" {words}')
-    id = max([table.next_column, *(column.id + 1 for column in table.columns)])
-    taken = {column.stored for column in table.columns} | set(table.gone)
-    stored = definition.name if definition.name not in taken else f"{definition.name}__{id}"
-    while stored in taken:
-        stored += "_"
-    made = msgspec.structs.replace(column_of(id, definition, run.catalog.state, run.database.name), stored=stored)
+        raise InvalidTableDefinition(f'column "{added.name}" of relation "{table.name}" {words}')
+    id, stored = added_name(table, added.name)
+    made = msgspec.structs.replace(column_of(id, added, run.catalog.state, run.database.name), stored=stored)
     type = made.type
-    if definition.merge is not None:
-        made = merging(made, definition.merge)
+    if added.merge is not None:
+        made = merging(made, added.merge)
     after = msgspec.structs.replace(table, columns=(*table.columns, made), next_column=id + 1)
-    for rule in definition.rules:
+    for rule in added.rules:
         refuse_added_key(rule)
-        after = with_rule(after, rule, run.catalog.state, run.database.name, column=definition.name)
-        rows = f"(SELECT *, CAST(NULL AS {type.sql}) AS {quote_name(definition.name)} FROM {_named(table)})"
+        after = with_rule(after, rule, run.catalog.state, run.database.name, column=added.name)
+        rows = f"(SELECT *, CAST(NULL AS {type.sql}) AS {quote_name(added.name)} FROM {_named(table)})"
         _demand_check(table, after.constraints[-1], rows, run)
     return after
+
+
+def added_name(table: Table, name: str) -> tuple[int, str]:
+    """The id and the stored name of a column that is added; a name used before is stored under another."""
+    id = max([table.next_column, *(column.id + 1 for column in table.columns)])
+    taken = {column.stored for column in table.columns} | set(table.gone)
+    stored = name if name not in taken else f"{name}__{id}"
+    while stored in taken:
+        stored += "_"
+    return id, stored
 
 
 def _drop_column(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:

@@ -17,6 +17,7 @@ class IfTaken(Enum):
     FAIL = "fail"
     KEEP = "IF NOT EXISTS"
     REPLACE = "OR REPLACE"
+    ALTER = "OR ALTER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,13 @@ class CreateClone(Statement):
     name: Name
     source: Name
     if_taken: IfTaken = IfTaken.FAIL
+
+
+@dataclass(frozen=True, slots=True)
+class CreateOrAlterTable(Statement):
+    """``CREATE OR ALTER TABLE t (..)``: the table as ``made`` has it, by what may be altered."""
+
+    made: CreateTable
 
 
 @dataclass(frozen=True, slots=True)

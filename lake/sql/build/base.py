@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lake.errors import SyntaxFailure
+from lake.errors import FeatureNotSupported, SyntaxFailure
 from lake.sql import ast
 from lake.sql.lexer import point_at
 
@@ -48,10 +48,18 @@ class BaseBuild:
                 made[key] = value
         return made
 
-    def _if_taken(self, or_replace: object, if_not_exists: object) -> ast.IfTaken:
-        if or_replace and if_not_exists:
-            raise self._failure("OR REPLACE and IF NOT EXISTS do not go together")
-        if or_replace:
+    def _if_taken(self, before: object, if_not_exists: object, *, can_alter: bool = False) -> ast.IfTaken:
+        """What OR REPLACE, OR ALTER and IF NOT EXISTS say.
+
+        42601  several of them      0A000  OR ALTER of another kind of object
+        """
+        if before and if_not_exists:
+            raise self._failure(f"{str(before).upper()} and IF NOT EXISTS do not go together")
+        if before == "or alter":
+            if not can_alter:
+                raise FeatureNotSupported("CREATE OR ALTER is for tables and views", position=self.start + 1)
+            return ast.IfTaken.ALTER
+        if before:
             return ast.IfTaken.REPLACE
         return ast.IfTaken.KEEP if if_not_exists else ast.IfTaken.FAIL
 

@@ -33,7 +33,7 @@ class TableBuild(BaseBuild):
     def create_table_head(self, *parts: Any) -> Head:
         """``CREATE OR REPLACE TABLE IF NOT EXISTS t``."""
         or_replace, temporary, if_not_exists, name = parts
-        return Head(name, self._if_taken(or_replace, if_not_exists), temporary is not None)
+        return Head(name, self._if_taken(or_replace, if_not_exists, can_alter=True), temporary is not None)
 
     def create_table(self, head: Head, *parts: Any) -> ast.Statement:
         """``CREATE TABLE t (..) WITH (..)``."""
@@ -59,6 +59,8 @@ class TableBuild(BaseBuild):
 
     def create_table_clone(self, head: Head, clone: ast.Name) -> ast.Statement:
         """``CREATE TABLE t CLONE s``."""
+        if head.if_taken is ast.IfTaken.ALTER:
+            raise FeatureNotSupported("CREATE OR ALTER TABLE takes columns alone", position=self.start + 1)
         if head.temporary:
             raise FeatureNotSupported("a temporary clone is not supported", position=self.start + 1)
         return ast.CreateClone(head.name, clone, head.if_taken)
@@ -71,7 +73,10 @@ class TableBuild(BaseBuild):
         for kind, count in Counter([clause.kind for clause in layout]).items():
             if count > 1:
                 raise self._failure(f"{kind.upper()} is written twice")
-        return ast.CreateTable(
+        is_altered = head.if_taken is ast.IfTaken.ALTER
+        if is_altered and (rest or head.temporary):
+            raise FeatureNotSupported("CREATE OR ALTER TABLE takes columns alone", position=self.start + 1)
+        made = ast.CreateTable(
             head.name,
             columns,
             constraints,
@@ -81,6 +86,7 @@ class TableBuild(BaseBuild):
             temporary=head.temporary,
             **rest,
         )
+        return ast.CreateOrAlterTable(made) if is_altered else made
 
     # --- columns and constraints ---
 
@@ -306,7 +312,7 @@ class TableBuild(BaseBuild):
     def create_view(self, *parts: Any) -> ast.Statement:
         """``CREATE VIEW v (a, b) AS SELECT ..``."""
         or_replace, temporary, if_not_exists, name, columns, (query, text) = parts
-        if_taken = self._if_taken(or_replace, if_not_exists)
+        if_taken = self._if_taken("or replace" if or_replace else None, if_not_exists)
         return ast.CreateView(name, columns or (), query, text, if_taken, temporary is not None)
 
     def create_schema(self, if_not_exists: str | None, name: str) -> ast.Statement:

@@ -122,6 +122,31 @@ def test_copy_in_and_out(db: psycopg.Connection[Any]) -> None:
     assert db.execute("SELECT count(*) FROM copied").fetchone() == (8,)
 
 
+def test_copy_takes_no_unique_table(db: psycopg.Connection[Any]) -> None:
+    """COPY FROM STDIN is refused by name for a table with UNIQUE, and numbers and checks the rows of others."""
+    db.execute("CREATE TABLE once (a INT UNIQUE)")
+    unsupported = psycopg.errors.FeatureNotSupported
+    with db.cursor() as cursor, pytest.raises(unsupported) as refused, cursor.copy("COPY once FROM STDIN") as copy:
+        copy.write(b"1\n")
+    assert 'unique constraint "once_a_key"' in str(refused.value)
+    assert refused.value.diag.constraint_name == "once_a_key"
+    db.execute("CREATE TYPE hue AS ENUM ('red', 'blue')")
+    db.execute("CREATE TABLE hues (id INT GENERATED ALWAYS AS IDENTITY, h hue CHECK (h <> 'blue'))")
+    with db.cursor() as cursor:
+        with cursor.copy("COPY hues (h) FROM STDIN") as copy:
+            copy.write(b"red\n\\N\n")
+        with cursor.copy("COPY hues (id, h) FROM STDIN") as copy:
+            copy.write(b"70\tred\n")
+        with pytest.raises(psycopg.errors.InvalidTextRepresentation), cursor.copy("COPY hues (h) FROM STDIN") as copy:
+            copy.write(b"green\n")
+        with pytest.raises(psycopg.errors.CheckViolation), cursor.copy("COPY hues (h) FROM STDIN") as copy:
+            copy.write(b"blue\n")
+    assert db.execute("SELECT count(*), max(id), count(DISTINCT id) FROM hues").fetchone() == (3, 70, 3)
+    db.execute("DROP TABLE hues PURGE")
+    db.execute("DROP TABLE once")
+    db.execute("DROP TYPE hue")
+
+
 def test_copy_of_many_rows(db: psycopg.Connection[Any]) -> None:
     """More than one block in, more than one batch out."""
     db.execute("CREATE TABLE many (a BIGINT, b TEXT)")
