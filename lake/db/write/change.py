@@ -194,7 +194,7 @@ def _attempt(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Change
     def prepare(state: State) -> list[Change | Append]:
         run.database.check_same(state, table)
         if keys is not None:
-            check_keys(source.snapshot.state, state, table, keys, run.database.lake.store)
+            check_keys(source.snapshot, state, table, keys)
         if check is not None:
             now = run.database.lake.snapshot(state).table_by_id(table.id)
             if gone is not None and gone.layout != now.table.layout:

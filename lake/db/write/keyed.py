@@ -10,20 +10,24 @@ Spec: SQL, Table kinds; reference: row statements.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
 from lake.errors import CardinalityViolation, FeatureNotSupported, SerializationFailure
 from lake.sql import ast
-from lake.storage.catalog.model import CREATED_AT, DELETED, ROW_ID, Table
+from lake.storage.catalog.model import CREATED_AT, DELETED, ROW_ID, SYSTEM_COLUMNS, VERSION, DataFile, Table
 from lake.storage.catalog.state import State
-from lake.storage.objects.base import ObjectStore
 from lake.storage.tables.keys import Keys, encode, joined
+from lake.storage.tables.read import Wanted, group_arrays
+from lake.storage.tables.runs import Rule
+from lake.storage.tables.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from lake.db.write.change import Found
+
+_VERSION: Final = Wanted(VERSION, VERSION, SYSTEM_COLUMNS[VERSION])
 
 
 def refuse_change(table: Table, stmt: ast.Update | ast.Delete | ast.Merge | ast.Insert) -> None:
@@ -109,29 +113,45 @@ def keys_of(table: Table, batches: Sequence[pa.RecordBatch]) -> Keys | None:
     return ordered.take(np.flatnonzero(~ordered.repeats()))
 
 
-def check_keys(before: State, now: State, table: Table, keys: Keys, store: ObjectStore) -> None:
-    """Refuses keys that were written between two states.
+def check_keys(before: Snapshot, now: State, table: Table, keys: Keys) -> None:
+    """Refuses keys that were written between a snapshot and a state.
 
-    40001  one was, or what was written cannot be told from the rest any more
+    40001  one was, or what was written cannot be told any more: the table was emptied or compacted down to its oldest rows
     """
-    then, found = before.tables[table.id], now.table_by_id(table.id)
+    then, found = before.state.tables[table.id], now.table_by_id(table.id)
     if found.epoch == then.epoch and found.written == then.written:
         return
     conflict = SerializationFailure("could not serialize access due to concurrent update")
-    missing = found.written - then.written
+    known = {file.path for file in then.files}
+    oldest = found.files[0].path if found.files else ""
+    if found.epoch != then.epoch or (oldest not in known and oldest):
+        raise conflict  # markers may be gone, and with them what they tell
+    number = before.state.number
     tail = now.tails.get(table.id)
-    if found.epoch != then.epoch or tail is None:
-        raise conflict
-    for part in tail.newest_first():
-        if part.version <= before.number:
+    for part in tail.newest_first() if tail is not None else ():
+        if part.version_high <= number:
             break
-        batch = part.batch(store)
-        other = _keys(table, batch)
-        if len(keys.match(other.take(other.order()))[0]):
+        later = part.after(number)
+        if later is not None:
+            other = _keys(table, later.batch(before.reader.store))
+            if len(keys.match(other.take(other.order()))[0]):
+                raise conflict
+    for file in found.files:
+        if file.path not in known and file.version_high > number and _is_written_in(before, table, file, keys):
             raise conflict
-        missing -= part.rows
-    if missing:
-        raise conflict  # some are in files by now
+
+
+def _is_written_in(before: Snapshot, table: Table, file: DataFile, keys: Keys) -> bool:
+    """Whether a file has rows of ``keys`` that are newer than the snapshot."""
+    reader, runs, rule = before.reader, before.keyed.runs, Rule.of(table)
+    for group, (low, high) in enumerate(runs.fences(reader, rule, file).spans(keys)):
+        if low < high:
+            run = runs.run(reader, rule, file, group)
+            rows = run.rows[run.keys.match(keys.slice(low, high))[0]]
+            versions = group_arrays(reader, file, group, [_VERSION])[VERSION].to_numpy()[rows]
+            if bool((versions > before.state.number).any()):
+                return True
+    return False
 
 
 def _keys(table: Table, batch: pa.RecordBatch) -> Keys:

@@ -165,7 +165,7 @@ def _flush(
             id = state.next_id
         if added is not None:
             if table.design.key and define is None and state.waiting_rows(id):
-                raise SerializationFailure(f'rows of table "{table.name}" arrived before files that are older than they')
+                changes += database.lake.upkeep.tier_at(state, id)
             changes.append(AddFiles(id, added.files, added.sketches))
         for batch in batches:
             changes.append(Append(id, batch))

@@ -319,7 +319,7 @@ class _Net:
         now = state.table_by_id(self.table.id)
         made: list[Change | Append] = []
         if self.keys is not None and not self.is_truncated:
-            check_keys(self._base.snapshot.state, state, self.table, self.keys, self._database.lake.store)
+            check_keys(self._base.snapshot, state, self.table, self.keys)
         if self.is_truncated:
             if (now.written, now.changed, now.epoch) != (self.table.written, self.table.changed, self.table.epoch):
                 raise SerializationFailure("could not serialize access due to concurrent update")

@@ -14,10 +14,12 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
-from lake.errors import NotLeading
+from lake.errors import NotLeading, SerializationFailure
 from lake.log import error as log_error
+from lake.storage.catalog.changes import Change
+from lake.storage.catalog.state import State
 from lake.storage.commits import checkpoint, terms
-from lake.storage.commits.sequencer import Flush
+from lake.storage.commits.sequencer import Append, Flush
 from lake.storage.faults import crash_point
 from lake.storage.tiering.compact import merge
 from lake.storage.tiering.expire import forget_past, forget_producers, remove_garbage, remove_orphans
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 STEP_SECS: Final = 1.0
 ORPHANS_SECS: Final = 3_600.0
+TIER_AT_ROWS: Final = 65_536
 MERGE_ROUNDS_MAX: Final = 16  # of one upkeep round
 
 
@@ -68,6 +71,21 @@ class Upkeep:
         """Moves every row of the tail to files; answers how many there were. ``POST /tier`` and tests call it."""
         with self._lake.upkeep_lock:
             return self._tier()
+
+    def tier_at(self, state: State, table: int) -> list[Change | Append]:
+        """Writes what waits of a table in ``state``, few rows, and answers the changes that record it in the same commit.
+
+        For a ``prepare`` that must find the tail empty, on the thread that commits.
+        40001  a round runs, or more rows wait than that thread may spend its time on: tier, and try again
+        """
+        lake = self._lake
+        if state.waiting_rows(table) > TIER_AT_ROWS or not lake.upkeep_lock.acquire(blocking=False):
+            raise SerializationFailure("rows arrived before files that are older than they")
+        try:
+            flush = fold(lake.snapshot(state), lake.clock, lake.options, lake.writers, (table,))
+        finally:
+            lake.upkeep_lock.release()
+        return [] if flush is None or flush.prepare is None else list(flush.prepare(state))
 
     def round(self, *, force: bool = False) -> None:
         """Does what is due; with ``force`` all of it, whatever the time."""

@@ -1,0 +1,84 @@
+"""Keyed tables where SQL alone does not reach: conflicts across tiering, many rows at once, several writers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import lake
+from lake.db.session import Session
+from lake.embedded import EmbeddedConnection
+from lake.errors import SerializationFailure
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[EmbeddedConnection]:
+    """A lake with a keyed table of three rows in a file."""
+    with lake.open(tmp_path / "lake", tier_secs="0") as opened:
+        assert isinstance(opened, EmbeddedConnection)
+        opened.sql("CREATE TABLE t (id BIGINT PRIMARY KEY, v BIGINT)")
+        opened.sql("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)")
+        opened.sql("CHECKPOINT")
+        yield opened
+
+
+@pytest.mark.parametrize("key", [1, 2])
+def test_first_committer_wins_by_key(db: EmbeddedConnection, key: int) -> None:
+    """Whoever else wrote the key meanwhile is found in files as in the log; another key is no conflict."""
+    mine, other = Session(db.database), Session(db.database)
+    mine.execute("BEGIN")
+    mine.execute("UPDATE t SET v = v + 10 WHERE id = 1")
+    other.execute(f"UPDATE t SET v = 100 WHERE id = {key}")
+    db.database.tier()
+    other.execute("INSERT INTO t VALUES (4, 4)")
+    if key == 1:
+        with pytest.raises(SerializationFailure):
+            mine.execute("COMMIT")
+    else:
+        mine.execute("COMMIT")
+    expected = {(1, 100), (2, 2)} if key == 1 else {(1, 11), (2, 100)}
+    assert set(db.sql("SELECT * FROM t WHERE id < 3").rows()) == expected
+
+
+def test_writers_of_one_key(db: EmbeddedConnection) -> None:
+    """Eight sessions add to one row with UPDATE while it is tiered: no addition is lost."""
+    def add() -> None:
+        session = Session(db.database)
+        for _ in range(20):
+            session.execute("UPDATE t SET v = v + 1 WHERE id = 1")
+
+    threads = [threading.Thread(target=add) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        db.database.tier()
+    assert db.sql("SELECT v FROM t WHERE id = 1").rows() == [(161,)]
+
+
+def test_files_of_a_bulk_write_are_newer_than_the_log(db: EmbeddedConnection) -> None:
+    """Rows in the log when files are added give way to them, whatever arrives meanwhile."""
+    db.sql("CREATE TABLE big (id BIGINT PRIMARY KEY, v BIGINT)")
+    stop = threading.Event()
+
+    def upsert() -> None:
+        session = Session(db.database)
+        number = 0
+        while not stop.is_set():
+            number += 1
+            session.execute(f"INSERT INTO big VALUES (-{number % 5}, {number})")
+
+    thread = threading.Thread(target=upsert)
+    thread.start()
+    try:
+        for number in range(1, 4):
+            db.sql(f"INSERT INTO big VALUES (7, -{number})")
+            db.sql(f"INSERT INTO big SELECT i, {number} FROM generate_series(0, 20000) AS g(i)")
+            assert db.sql("SELECT count(*), min(v), max(v) FROM big WHERE id > 0").rows() == [(20_000, number, number)]
+            assert db.sql("SELECT v FROM big WHERE id = 7").rows() == [(number,)]
+    finally:
+        stop.set()
+        thread.join()
+    assert db.sql("SELECT count(*) FROM big WHERE id < 0").rows() == [(4,)]
