@@ -3,6 +3,7 @@
     lake serve ./demo                      serve a folder, made if it is not there
     lake sql ./demo "SELECT 1"             one statement or script; -f FILE, or standard input, has it else
     lake sql --url http://HOST:PORT "..."  the same on a node
+    lake docs DIR                          the function reference as Markdown
     lake [LAKE]                            the shell
 
 Exit status: 0 done, 1 a statement failed (its error is on standard error), 2 the command line is wrong.
@@ -22,7 +23,7 @@ from lake.errors import LakeError
 if TYPE_CHECKING:
     from lake.client import Answer, Connection
 
-COMMANDS: Final = ("serve", "sql", "shell")
+COMMANDS: Final = ("serve", "sql", "docs", "shell")
 FORMATS: Final = ("table", "json", "ndjson", "csv", "tsv", "arrow", "parquet")
 
 
@@ -56,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
 
     parser = argparse.ArgumentParser("lake", description="A database made of a folder.")
     parser.add_argument("--version", action="version", version=f"lake {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="serve | sql | shell")
+    commands = parser.add_subparsers(required=True, metavar="serve | sql | docs | shell")
 
     serve = commands.add_parser("serve", help="serve a lake over HTTP", description="Serves a lake until it is stopped.")
     serve.add_argument("path", nargs="?", metavar="LAKE", help="a folder, made if it is not there")
@@ -76,6 +77,10 @@ def _parser() -> argparse.ArgumentParser:
     _add_where(sql)
     sql.add_argument("--format", choices=FORMATS, default="table", help="how a query's rows are written")
     sql.set_defaults(run=_sql)
+
+    docs = commands.add_parser("docs", help="write the function reference", description="Writes a page for each group.")
+    docs.add_argument("path", metavar="DIR", type=Path, help="a folder, made if it is not there")
+    docs.set_defaults(run=_docs)
 
     shell = commands.add_parser("shell", help="the interactive shell (the default)")
     shell.add_argument("path", nargs="?", metavar="LAKE", default=None)
@@ -140,6 +145,19 @@ def _sql(options: argparse.Namespace) -> int:
             print(explain_error(error, text), file=sys.stderr)
             return 1
         _write(answer, options.format)
+    return 0
+
+
+def _docs(options: argparse.Namespace) -> int:
+    import lake.db  # noqa: F401  (every function is registered)
+    from lake.docs import write_reference
+
+    try:
+        written = write_reference(options.path)
+    except OSError as error:
+        print(f"lake docs cannot write {options.path}: {error}", file=sys.stderr)
+        return 2
+    print(f"{len(written)} pages in {options.path}")
     return 0
 
 
