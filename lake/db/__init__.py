@@ -23,6 +23,7 @@ import lake.db.statements.table_or_alter
 import lake.db.statements.table_past
 import lake.db.statements.transaction
 import lake.db.system.access
+import lake.db.system.information_routines
 import lake.db.system.information_rules
 import lake.db.system.information_schema
 import lake.db.system.lake
