@@ -439,10 +439,14 @@ def width_bucket(number: Value, low: Value, high: Value, count: Value) -> pa.Arr
     3
     """
 
-    def bucket(item: float, low: float, high: float, count: int) -> int:
-        if count < 1 or low == high or item != item:
-            raise InvalidParameter("width_bucket takes a count above 0 and bounds that differ")
-        place = (item - low) / (high - low)
-        return 0 if place < 0 else count + 1 if place >= 1 else int(place * count) + 1
-
-    return map_rows(bucket, pa.int32(), number, low, high, count)
+    given = columns(number, low, high, count)
+    valid = all_valid(*given)
+    known = np.ones(len(given[0]), bool) if valid is None else valid.astype(bool)
+    item, first, last, bins = (views.values_of(column).astype(np.float64) for column in given)
+    if np.any(known & ((bins < 1) | (first == last) | np.isnan(item))):
+        raise InvalidParameter("width_bucket takes a count above 0 and bounds that differ")
+    with np.errstate(all="ignore"):
+        place = (item - first) / (last - first)
+        inside = np.clip(np.trunc(place * bins), 0, bins - 1) + 1
+    found = np.where(place < 0, 0, np.where(place >= 1, bins + 1, inside))
+    return views.to_array(np.where(known, found, 0).astype(np.int32), pa.int32(), valid)
