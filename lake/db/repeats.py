@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from lake.db.point import PointRead
 from lake.rows import Part, Predicate
 from lake.sql import bound, plan
 from lake.sql.bind import BoundQuery
@@ -76,6 +77,7 @@ class Repeats:
         self._lock = threading.Lock()
         self._plans: OrderedDict[Hashable, Planned] = OrderedDict()
         self._answers: OrderedDict[Hashable, Answered] = OrderedDict()
+        self._points: OrderedDict[Hashable, PointRead | None] = OrderedDict()
         self._bytes = 0
 
     def plan(self, key: Hashable) -> Planned | None:
@@ -85,6 +87,19 @@ class Repeats:
             if found is not None:
                 self._plans.move_to_end(key)
             return found
+
+    def point(self, key: Hashable, make: Callable[[], PointRead | None]) -> PointRead | None:
+        """The look-up that a query is, found out once."""
+        with self._lock:
+            if key in self._points:
+                self._points.move_to_end(key)
+                return self._points[key]
+        made = make()
+        with self._lock:
+            self._points[key] = made
+            while len(self._points) > QUERIES_KEPT:
+                self._points.popitem(last=False)
+        return made
 
     def keep_plan(self, key: Hashable, planned: Planned) -> None:
         """Keeps a plan."""

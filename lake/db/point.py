@@ -1,0 +1,128 @@
+"""A row by its key, answered without planning: ``SELECT name, price FROM t WHERE id = $id``.
+
+The form is recognised once for each text; after that a statement is a look-up of the values its parameters have. Everything
+that is not of this very form, or whose values are not of the key's own kind, goes the way of all queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lake.db.names import qualified
+from lake.sql import ast, bound
+from lake.storage.catalog.model import Column, Table
+from lake.storage.catalog.state import State
+from lake.storage.tables.read import Wanted
+from lake.storage.tables.snapshot import Snapshot
+from lake.types import Integer, Text, Type
+
+
+@dataclass(frozen=True, slots=True)
+class PointRead:
+    """A recognised query: what to read of which table, and what stands for the values of its key, in the key's order."""
+
+    table: int
+    names: tuple[str, ...]
+    types: tuple[Type, ...]
+    wanted: tuple[Wanted, ...]
+    key: tuple[tuple[ast.Literal | ast.Parameter, Type], ...]
+
+    def values(self, parameters: Mapping[str, bound.Literal]) -> list[object] | None:
+        """The key that is asked for, in physical form; None where a value is not of its column's own kind."""
+        found: list[object] = []
+        for given, type in self.key:
+            value: object
+            if isinstance(given, ast.Parameter):
+                literal = parameters.get(given.name)
+                if literal is None or isinstance(literal, bound.Unknown):
+                    return None
+                value = literal.value
+                if not _is_of(literal.type, type):
+                    return None
+            else:
+                value = given.value
+            if isinstance(type, Integer):
+                if not isinstance(value, int) or isinstance(value, bool):
+                    return None
+            elif not isinstance(value, str):
+                return None
+            found.append(value)
+        return found
+
+    def rows(self, snapshot: Snapshot, values: list[object]) -> list[pa.RecordBatch]:
+        """The row, or none, as batches of ``wanted``."""
+        return snapshot.table_by_id(self.table).lookup(values, self.wanted)
+
+
+def _is_of(given: Type, type: Type) -> bool:
+    return (isinstance(given, Integer) and isinstance(type, Integer)) or (isinstance(given, Text) and isinstance(type, Text))
+
+
+def point_read(query: ast.Query, state: State, database: str) -> PointRead | None:
+    """The look-up that a query is, or None."""
+    select = query.body
+    if not isinstance(select, ast.Select) or query != ast.Query(select):
+        return None
+    if select != ast.Select(select.items, select.sources, where=select.where) or len(select.sources) != 1:
+        return None
+    (source,) = select.sources
+    if not isinstance(source, ast.TableSource) or source != ast.TableSource(source.name) or select.where is None:
+        return None
+    schema, name = qualified(source.name.parts, database)
+    table = state.find(name, schema)
+    if not isinstance(table, Table) or not table.key:
+        return None
+    given = _tests(select.where, table)
+    columns = _columns(select.items, table)
+    if given is None or columns is None or given.keys() != {column.name for column in table.key}:
+        return None
+    return PointRead(
+        table.id,
+        tuple(shown for shown, _ in columns),
+        tuple(column.type for _, column in columns),
+        tuple(Wanted(column.name, column.stored, column.type) for _, column in columns),
+        tuple((given[column.name], column.type) for column in table.key),
+    )
+
+
+def _tests(where: ast.Expr, table: Table) -> dict[str, ast.Literal | ast.Parameter] | None:
+    """What each tested column must equal; None where there is any other condition, or a column that is tested twice."""
+    found: dict[str, ast.Literal | ast.Parameter] = {}
+    kinds = {column.name: column.type for column in table.key}
+    for test in where.operands if isinstance(where, ast.And) else (where,):
+        match test:
+            case ast.Binary("=", ast.Column(ast.Name((column,))), ast.Literal() | ast.Parameter() as value):
+                pass
+            case _:
+                return None
+        if column in found or not isinstance(kinds.get(column), Integer | Text):
+            return None
+        found[column] = value
+    return found
+
+
+def _columns(items: tuple[ast.SelectItem, ...], table: Table) -> list[tuple[str, Column]] | None:
+    """The names and columns of a select list of columns; None where it has anything else, or a name twice."""
+    by_name = {column.name: column for column in table.columns}
+    found: list[tuple[str, Column]] = []
+    for item in items:
+        if item.names:
+            return None
+        if item.expr == ast.Star():
+            found += by_name.items()
+            continue
+        shown = _named(item, by_name)
+        if shown is None:
+            return None
+        found.append(shown)
+    return found if len({shown for shown, _ in found}) == len(found) else None
+
+
+def _named(item: ast.SelectItem, by_name: Mapping[str, Column]) -> tuple[str, Column] | None:
+    match item.expr:
+        case ast.Column(name=ast.Name(parts=(name,))) if name in by_name:
+            return item.alias or name, by_name[name]
+    return None

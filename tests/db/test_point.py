@@ -1,0 +1,82 @@
+"""Look-ups that are answered without planning give what planned queries give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import lake
+from lake.db.point import point_read
+from lake.embedded import EmbeddedConnection
+from lake.sql import ast
+from lake.sql.parser import parse
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedConnection]:
+    """Keyed tables by number, by text and by both; some rows in files, some in the tail, some gone."""
+    folder: Path = tmp_path_factory.mktemp("point")
+    with lake.open(folder / "lake", tier_secs="0") as opened:
+        assert isinstance(opened, EmbeddedConnection)
+        opened.sql("CREATE TABLE n (id INT PRIMARY KEY, name TEXT, value DOUBLE, at DATE)")
+        opened.sql("CREATE TABLE w (word TEXT PRIMARY KEY, n BIGINT); INSERT INTO w VALUES ('a', 1), ('', 2)")
+        opened.sql("CREATE TABLE pairs (a BIGINT, b TEXT, c INT, PRIMARY KEY (b, a)); INSERT INTO pairs VALUES (1, 'x', 10)")
+        opened.sql("CREATE TABLE plain (id INT); INSERT INTO plain VALUES (1)")
+        opened.sql("INSERT INTO n SELECT i, 'name ' || i, i / 2.0, DATE '2026-01-01' + i FROM generate_series(1, 500) AS s(i)")
+        opened.sql("CHECKPOINT")
+        opened.database.tier()
+        opened.sql("INSERT INTO n VALUES (7, 'new', 7, NULL); DELETE FROM n WHERE id = 9")
+        yield opened
+
+
+def is_point(db: EmbeddedConnection, text: str) -> bool:
+    """Whether a query is recognised."""
+    (stmt,) = parse(text)
+    assert isinstance(stmt, ast.QueryStatement)
+    return point_read(stmt.query, db.database.lake.state, db.database.name) is not None
+
+
+@pytest.mark.parametrize(("text", "params"), [
+    ("SELECT * FROM n WHERE id = $id", {"id": 7}), ("SELECT * FROM n WHERE id = $id", {"id": 8}),
+    ("SELECT * FROM n WHERE id = $id", {"id": 9}), ("SELECT name AS x, id FROM n WHERE id = 12", {}),
+    ("SELECT * FROM n WHERE id = $id", {"id": 1 << 40}), ("SELECT at FROM n WHERE id = $id", {"id": -1}),
+    ("SELECT * FROM w WHERE word = $w", {"w": "a"}), ("SELECT n FROM w WHERE word = ''", {}),
+    ("SELECT c FROM pairs WHERE a = 1 AND b = 'x'", {}), ("SELECT c, b FROM pairs WHERE b = $b AND a = $a", {"a": 2, "b": "x"}),
+])  # fmt: skip
+def test_rows_are_those_of_the_planned_query(db: EmbeddedConnection, text: str, params: dict[str, object]) -> None:
+    """Names, types and rows are alike."""
+    assert is_point(db, text)
+    found = db.session.execute(text, params)
+    planned = db.session.execute(f"{text} AND 1 = 1", params)
+    assert (found.names, found.types) == (planned.names, planned.types)
+    assert found.rows() == planned.rows()
+
+
+@pytest.mark.parametrize("text", [
+    "SELECT id FROM plain WHERE id = 1", "SELECT * FROM n", "SELECT * FROM n WHERE id = 1 LIMIT 1", "SELECT id + 1 FROM n WHERE id = 1",
+    "SELECT * FROM n WHERE id > 1", "SELECT * FROM n WHERE id = 1 AND id = 2", "SELECT * FROM n WHERE id = 1 AND name = 'x'",
+    "SELECT n.* FROM n WHERE id = 1", "SELECT * FROM n AS m WHERE id = 1", "SELECT DISTINCT id FROM n WHERE id = 1",
+    "SELECT id, id FROM n WHERE id = 1", "SELECT c FROM pairs WHERE a = 1", "SELECT * EXCLUDE (at) FROM n WHERE id = 1",
+    "SELECT _row_id FROM n WHERE id = 1", "SELECT count(*) FROM n WHERE id = 1", "SELECT * FROM n WHERE id = 1 ORDER BY 1",
+])  # fmt: skip
+def test_what_is_planned(db: EmbeddedConnection, text: str) -> None:
+    """Anything more than columns by a whole key is a query like any other."""
+    assert not is_point(db, text)
+
+
+@pytest.mark.parametrize(("value", "count"), [(None, 0), (7.0, 1), ("7", 1)])
+def test_other_kinds_of_values_go_the_way_of_all_queries(db: EmbeddedConnection, value: object, count: int) -> None:
+    """NULL equals nothing, and a value of another type is compared as SQL does."""
+    assert len(db.session.execute("SELECT * FROM n WHERE id = $id", {"id": value}).rows()) == count
+
+
+def test_a_table_made_anew_is_read_anew(db: EmbeddedConnection) -> None:
+    """What was recognised holds for one definition."""
+    db.sql("CREATE TABLE again (id INT PRIMARY KEY, a INT); INSERT INTO again VALUES (1, 2)")
+    assert db.session.execute("SELECT * FROM again WHERE id = 1").rows() == [(1, 2)]
+    db.sql("DROP TABLE again; CREATE TABLE again (id INT PRIMARY KEY, b TEXT); INSERT INTO again VALUES (1, 'x')")
+    assert db.session.execute("SELECT * FROM again WHERE id = 1").rows() == [(1, "x")]
+    db.sql("ALTER TABLE again ADD COLUMN c INT")
+    assert db.session.execute("SELECT * FROM again WHERE id = 1").rows() == [(1, "x", None)]
