@@ -12,6 +12,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -337,6 +338,8 @@ class Database:
         with self._lock:
             known = self._rules.get(key)
             if known is None or known.table.columns != table.columns:
+                # What is kept holds no session: such rules look nothing up.
+                context = self.context(replace(settings, names=None), Cancellation())
                 known = self._rules[key] = Rules(table, binder, context, enums)
             self._rules.move_to_end(key)
             while len(self._rules) > RULES_KEPT:

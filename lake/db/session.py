@@ -53,15 +53,19 @@ __all__ = ["Run", "Session"]
 
 
 class Session:
-    """A caller's settings over a database. Statements of one session run one after another."""
+    """A caller's settings over a database. Statements of one session run one after another.
 
-    def __init__(self, database: Database, principal: Principal = OWNER) -> None:
+    lasts   whether it outlives the statements of one request
+    """
+
+    def __init__(self, database: Database, principal: Principal = OWNER, *, lasts: bool = True) -> None:
         self.database = database
         self.principal = principal
         self.settings = SessionSettings()
         self.origin = NOWHERE
         self.prepared: dict[str, Any] = {}
         self.transaction: Transaction | None = None
+        self.lasts = lasts
         self.temporary = Temporary(database.temporary_space)
         self.numbers: dict[int, int] = {}  # what nextval gave last, by sequence
         self.last_sequence = 0
@@ -107,7 +111,12 @@ class Session:
     def close(self) -> None:
         """Ends the session behind the statement that runs: its transaction is rolled back, its temporary tables go."""
         with self._lock:
-            self.rollback()
+            self.end()
+
+    def end(self) -> None:
+        """Takes back what is not committed, and the temporary tables; an answer that is being read is not touched."""
+        self.rollback()
+        if self.temporary:
             self.temporary.reset(NOTHING)
 
     def catalog(self, settings: Settings | None = None) -> StatementCatalog:
@@ -238,13 +247,17 @@ class Session:
             raise
         result = Result.done("EMPTY", {})
         with self._lock:
-            for number, stmt in enumerate(statements):
-                result.run_through()
-                if self.dialect != dialect:
-                    dialect = self.dialect
-                    stmt = parser.parse(text, dialect)[number]
-                step = job if job is None or len(statements) == 1 else f"{job}:{number}"
-                result = self._execute_one(stmt, text, literals, step, cancellation or Cancellation(), stale_ms)
+            try:
+                for number, stmt in enumerate(statements):
+                    result.run_through()
+                    if self.dialect != dialect:
+                        dialect = self.dialect
+                        stmt = parser.parse(text, dialect)[number]
+                    step = job if job is None or len(statements) == 1 else f"{job}:{number}"
+                    result = self._execute_one(stmt, text, literals, step, cancellation or Cancellation(), stale_ms)
+            finally:
+                if not self.lasts:
+                    self.end()
         return result
 
     def recall(self, text: str, params: Mapping[str, Any] | None, stale_ms: int | None) -> Result | None:

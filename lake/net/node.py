@@ -119,7 +119,7 @@ class Node:
         53300  too many sessions
         """
         if id is None:
-            return Session(self.database, principal)
+            return Session(self.database, principal, lasts=False)
         if not 8 <= len(id) <= 128 or not all(char.isascii() and (char.isalnum() or char in "-_") for char in id):
             raise InvalidParameter("a session id is 8 to 128 letters, digits, - or _")
         key = (principal.key, id)

@@ -234,3 +234,13 @@ def test_a_session_holds_a_transaction_and_temporary_tables(node: Node) -> None:
     assert node.wire().send("DELETE", "/sessions/session-one").json() == {"ended": True}
     assert said("SELECT a FROM held", "session-one") == [{"a": 7}]
     assert said("SELECT a FROM mine", "session-one") == "42P01"
+
+
+def test_a_request_without_a_session_leaves_nothing(node: Node) -> None:
+    """Its statements see each other's temporary tables; an open transaction is rolled back at its end."""
+    text = "CREATE TEMP TABLE brief AS SELECT i FROM range(1000) AS r(i); SELECT count(*) AS n FROM brief"
+    assert node.sql(text) == [{"n": 1_000}]
+    reply = node.wire().send("POST", "/sql", "SELECT * FROM brief")
+    assert reply.headers["x-lake-sqlstate"] == "42P01"
+    node.sql("CREATE TABLE brief_too (a INT); BEGIN; INSERT INTO brief_too VALUES (1)")
+    assert node.sql("SELECT * FROM brief_too") == []
