@@ -53,12 +53,12 @@ class Accounted:
         if result.is_query:
             result.source = self._passing(result.source, result.version)
         else:
-            self._end(result.count, result.version)
+            self.end(result.count, result.version)
         return result
 
     def fail(self, error: LakeError) -> None:
         """Ends the account of a statement that failed."""
-        self._end(None, 0, error)
+        self.end(None, 0, error)
 
     def _passing(self, batches: Iterable[pa.RecordBatch], version: int) -> Iterator[pa.RecordBatch]:
         rows, failure = 0, None
@@ -71,9 +71,10 @@ class Accounted:
             raise
         finally:
             close(batches)
-            self._end(rows, version, failure)
+            self.end(rows, version, failure)
 
-    def _end(self, rows: int | None, version: int, error: LakeError | None = None) -> None:
+    def end(self, rows: int | None, version: int, error: LakeError | None = None) -> None:
+        """Ends the account, once."""
         if self.turn is not None:
             self.turn.leave()
         recorder, self._recorder = self._recorder, None

@@ -260,10 +260,13 @@ class Session:
                     self.end()
         return result
 
-    def recall(self, text: str, params: Mapping[str, Any] | None, stale_ms: int | None) -> Result | None:
-        """The remembered answer of a text that is one query asked before; None where it has to be run.
+    def recall(
+        self, text: str, params: Mapping[str, Any] | None, stale_ms: int | None, bytes_max: int = 1 << 20
+    ) -> Result | None:
+        """The remembered answer of a text that is one query asked before, of at most ``bytes_max`` bytes.
 
-        It neither blocks nor waits: an event loop may call it. Whatever is wrong is for ``execute`` to say.
+        None where it has to be run. It neither blocks nor waits: an event loop may call it. Whatever is wrong is for
+        ``execute`` to say.
         """
         if self.transaction is not None or any(isinstance(value, dict | list) for value in (params or {}).values()):
             return None
@@ -276,9 +279,14 @@ class Session:
             (stmt,) = statements
             self._handler(stmt)
             own = text[stmt.span.start : stmt.span.end] if stmt.span else text
+            accounted = Accounted(self, stmt, own)
             settings = self.statement_settings()
             run = Run(self, self.catalog(settings), settings, self._literals(params), own, None, Cancellation(), stale_ms)
-            return run.recall()
+            found = run.recall()
+            if found is None or sum(batch.nbytes for batch in found.source) > bytes_max:
+                return None
+            accounted.end(sum(batch.num_rows for batch in found.source), found.version)
+            return found
         except LakeError:
             return None
         finally:

@@ -210,10 +210,7 @@ class Node:
         """A remembered answer, on the event loop itself: a thread between would take longer than the answer does."""
         if len(text) > RECALLED_CHARS:
             return None
-        result = session.recall(text, params, stale_ms)
-        if result is None or sum(batch.nbytes for batch in result.source) > RECALLED_BYTES:
-            return None
-        return result
+        return session.recall(text, params, stale_ms, RECALLED_BYTES)
 
     async def call(self, work: Callable[[], T]) -> T:
         """Runs blocking work on a worker thread.

@@ -71,6 +71,15 @@ def test_a_statement_has_its_time(served: tuple[Node, int]) -> None:
         assert client.execute("SELECT count(*) FROM t").fetchone() == (1000,)
 
 
+def test_a_remembered_answer_is_told_as_well(served: tuple[Node, int]) -> None:
+    """The history counts what was asked, whether it was run or remembered."""
+    node, _ = served
+    for _ in range(3):
+        assert ask(node, "few", "SELECT count(*) AS asked_often FROM t").json() == [{"asked_often": 1000}]
+    query = "SELECT count(*) AS n FROM lake.history WHERE statement LIKE '%asked_often%' AND \"user\" = 'few' HAVING count(*) = 3"
+    assert wait_for(node, query) == [{"n": 3}]
+
+
 def test_statements_at_once(served: tuple[Node, int]) -> None:
     """MAX_QUERIES 1: a statement waits until the one before it has ended; others are not held up."""
     node, _ = served
