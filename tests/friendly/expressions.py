@@ -28,7 +28,7 @@ TEMPLATES: Final[dict[str, tuple[str, ...]]] = {
         "list_max({l})", "list_min({l})", "list_count({l})", "{l}[1]", "{l}[-1]", "list_position({l}, {i})",
         "year({f})", "month({f})", "extract(day FROM {w})", "list_extract({l}, 2)", "if({b}, {i}, {i})",
         "list_reduce({l}, lambda {q}, {q}y: {q} + {q}y)", "{{'a': {i}, 'b': {t}}}.a", "struct_extract({{'v': {i}}}, 'v')",
-        "list_any_value({l})", "date_diff('day', {f}, {f})", "strpos({t}, 'b')", "sign({i})", "({i} IS NULL)::INT",
+        "list_any_value({l})", "date_diff('day', {f}, {f})", "strpos({t}, 'b')", "sign({i})::BIGINT", "({i} IS NULL)::INT",
         "list_unique({l})::BIGINT", "list_last({l})", "list_first({l})", "ascii('a' || {t})", "row({i}, {t})[1]",
         "len(list_filter({l}, {q} -> {q} > 1))", "MAP {{'a': {i}, 'b': 2}}['a']", "cardinality(MAP {{'a': {i}}})",
     ),
