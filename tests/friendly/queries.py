@@ -29,6 +29,7 @@ AGGREGATES: Final = (
     ("count(*) FILTER ({b})", ""), ("quantile_cont({}, 0.25)", "dbl"), ("max({}, 2)", "int"),
     ("arg_min(coalesce({}, 'z'), id, 2)", "text"), ("approx_count_distinct({})", "int"), ("favg({})", "dbl"),
 )  # fmt: skip
+FILLED: Final = ("fill(n) OVER (ORDER BY id)", "fill(d ORDER BY id) OVER (PARTITION BY g ORDER BY n)", "fill(c) OVER (PARTITION BY k ORDER BY id DESC)")
 RUNNING: Final = (
     "row_number()", "rank()", "dense_rank()", "ntile(2)", "lag({})", "lead({}, 2)", "lag({} IGNORE NULLS)", "first_value({})",
     "last_value({} IGNORE NULLS)", "nth_value({}, 2)", "first_value({} IGNORE NULLS)", "lead({}, 1, {})", "percent_rank()", "cume_dist()",
@@ -282,6 +283,9 @@ class Queries(Expressions):
         scope = self.columns(table)
         calls = []
         for _ in range(1 + self.draw.below(3)):
+            if self.draw.chance(8):
+                calls.append(f"{self.draw.pick(FILLED)} AS {self.fresh('v')}")
+                continue
             if self.draw.chance(45):
                 call = self.draw.pick(RUNNING).replace("{}", self.draw.pick(("n", "k", "m")))
                 over = self.draw.pick(("w", f"({self.window(total=True)})"))

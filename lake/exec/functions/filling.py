@@ -32,36 +32,36 @@ BINS_MAX: Final = 100_000
 # --- fill ------------------------------------------------------------------------------------------------------------
 
 
-@window("fill(value NUMERIC) -> NUMERIC", origin="duckdb", returns=same_type)
+@window("fill(value ANY) -> ANY", origin="duckdb", returns=same_type)
 def fill(input: WindowInput, value: pa.Array) -> pa.Array:
-    """The value; where it is NULL, the one on the line through its neighbours that are not, by the window's one sort key.
+    """The value; where it is NULL, the point on the line through the nearest values before and after it, or through the two
+    nearest on one side at an end, or the only value there is. NULL where there is none, or no key.
 
     >>> SELECT fill(x) OVER (ORDER BY i) AS n FROM (VALUES (1, 10.0), (2, NULL), (4, 40.0)) AS t(i, x) ORDER BY i
     10.0 / 20.0 / 40.0
 
-    42883  a window without one sort key of numbers or moments
+    42883  a value or a key that is neither a number nor a moment
     """
-    if len(input.order) != 1:
-        raise UndefinedFunction("fill() takes a window with one sort key")
-    keys, _ = _as_floats(input.order_values[0], input.order[0].expr.type)
-    numbers, valid = _as_floats(value, input.returns)
-    rows = np.flatnonzero(valid)
-    if rows.size in (0, input.rows):
-        return value
-    # The valid rows of a partition stand together in ``rows``, so neighbours are found by one search.
-    low, high = np.searchsorted(rows, input.partition_start), np.searchsorted(rows, input.partition_end)
-    after = np.searchsorted(rows, input.row)
-    last = np.clip(np.minimum(after, high - 1), 0, rows.size - 1)
-    first = np.clip(np.where(last == after, after - 1, last - 1), low, rows.size - 1)
-    last = np.where(last <= first, np.minimum(first + 1, rows.size - 1), last)
-    left, right = rows[first], rows[last]
-    with np.errstate(all="ignore"):
-        share = (keys - keys[left]) / (keys[right] - keys[left])
-        made = numbers[left] + share * (numbers[right] - numbers[left])
-    known = valid | ((high - low >= 2) & np.isfinite(made))
-    made = np.where(valid, numbers, made)
     kept = decimals.widen(value, input.returns) if isinstance(input.returns, Decimal) else value
-    return views.plain(pc.if_else(views.to_boolean(valid), kept, _typed(made, known.astype(np.uint8), input.returns)))
+    keys, has_key = _as_floats(input.order_values[0], input.order[0].expr.type)
+    numbers, valid = _as_floats(value, input.returns)
+    known = np.flatnonzero(valid & has_key)
+    if not known.size or valid.all():
+        return kept
+    before = np.searchsorted(known, input.row, side="right") - 1
+    first = np.searchsorted(known, input.partition_start)
+    last = np.searchsorted(known, input.partition_end) - 1
+    low = np.clip(np.where(before < first, first, np.minimum(before, last - 1)), 0, known.size - 1)
+    one, other = known[low], known[np.clip(low + 1, 0, known.size - 1)]
+    with np.errstate(all="ignore"):
+        # Halves keep the span of keys as far apart as doubles reach from overflowing.
+        share = (keys / 2 - keys[one] / 2) / (keys[other] / 2 - keys[one] / 2)
+        made = np.where(last > first, numbers[one] * (1 - share) + numbers[other] * share, numbers[one])
+    there = (last >= first) & has_key & np.isfinite(made)
+    if not isinstance(input.returns, Float | Decimal):
+        made = np.trunc(np.round(made, 9))  # cut as a cast would, but for the last digits of a float
+    filled = _typed(np.where(there, made, 0.0), there.astype(np.uint8), input.returns)
+    return views.plain(pc.if_else(views.to_boolean(valid), kept, filled))
 
 
 def _typed(made: Any, known: Any, type: Type) -> pa.Array:

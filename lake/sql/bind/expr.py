@@ -188,7 +188,7 @@ def bind_unary(expr: ast.Unary, env: Env) -> Expr:
         if isinstance(operand.type, Interval) and isinstance(value, tuple):
             return Literal(INTERVAL, tuple(-part for part in value))  # type: ignore[operator]
     if expr.op == "+":
-        if not is_numeric(operand.type) and not isinstance(operand.type, Interval | Null):
+        if not is_numeric(operand.type) and not isinstance(operand.type, Interval | Null | Text):
             raise UndefinedFunction(
                 f"operator does not exist: + {operand.type.sql.lower()}", position=env.position(expr)
             )

@@ -35,6 +35,9 @@ WHOLE: Final = Frame(
 RUNNING: Final = Frame(FrameUnit.RANGE, FrameBound(BoundKind.UNBOUNDED_PRECEDING), FrameBound(BoundKind.CURRENT_ROW))
 
 
+SORTS_ITSELF: Final = frozenset(("fill",))  # of whole partitions, whatever the frame: their own order is the window's
+
+
 @dataclass(frozen=True, slots=True)
 class Over:
     """What a call's window is: rows parted, ordered."""
@@ -101,11 +104,13 @@ def bind_window_call(call: ast.Call, name: str, env: Env) -> Expr:
     if call.within_group:
         raise FeatureNotSupported(f"OVER is not supported for {name} WITHIN GROUP", position=env.position(call))
     inner = replace(env, windows=None, clause="window")
-    window = resolve_window(call.over, windows.named, env)
     order: tuple[SortKey, ...] = ()
     function: Window | Aggregate
     overloads = [item for item in FUNCTIONS[name] if isinstance(item, Window)]
     has_aggregate = any(isinstance(item, Aggregate) for item in FUNCTIONS[name])
+    window = resolve_window(call.over, windows.named, env)
+    if overloads and call.order and name in SORTS_ITSELF:
+        window, call = replace(window, order=call.order), replace(call, order=())
     if overloads and call.order and not has_aggregate:
         raise FeatureNotSupported(f"ORDER BY inside {name}() is not supported", position=env.position(call))
     if overloads and not call.order:
@@ -116,6 +121,8 @@ def bind_window_call(call: ast.Call, name: str, env: Env) -> Expr:
     else:
         function, arguments, order, type = bind_parts(call, name, inner)
     over = Over(tuple(inner.bind(item) for item in window.partition), bind_order(window.order, inner))
+    if name in SORTS_ITSELF and len(over.order) != 1:
+        raise WindowingFailure(f"{name}() must have exactly one ORDER BY expression", position=env.position(call))
     frame = bind_frame(window, over.order, inner)
     filter = None if call.filter is None else as_condition(call.filter, replace(inner, clause="FILTER"), "FILTER")
     ignore_nulls = call.ignore_nulls
