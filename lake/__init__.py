@@ -34,11 +34,11 @@ def open(path: str | PathLike[str], **options: Any) -> Connection:
     return open_lake(str(path), options)
 
 
-def connect(url: str, *, token: str | None = None, timeout: float = 300.0) -> Connection:
-    """A connection to a node over HTTP.
+def connect(url: str, *, token: str | None = None, timeout: float = 300.0, ca: str | None = None) -> Connection:
+    """A connection to a node over HTTP; ``ca`` is a PEM file of the authorities that its certificate is checked by.
 
     28000  no token or a wrong one; raised by the first statement
     """
     from lake.client import HttpConnection
 
-    return HttpConnection(url, token=token, timeout=timeout)
+    return HttpConnection(url, token=token, timeout=timeout, ca=ca)

@@ -176,7 +176,7 @@ def _connect(where: str, *, is_url: bool, token: str | None) -> Connection:
         from lake.client import HttpConnection
 
         config = load()
-        return HttpConnection(where, token=token or config.token or config.admin_token)
+        return HttpConnection(where, token=token or config.token or config.admin_token, ca=config.tls_ca)
     from lake.embedded import open_lake
 
     return open_lake(where, {"token": token} if token else {})

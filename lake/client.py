@@ -11,9 +11,10 @@ import datetime
 import http.client
 import json
 import math
+import ssl
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
@@ -169,16 +170,29 @@ class Connection(ABC):
 
 
 class HttpConnection(Connection):
-    """A node over HTTP: one kept-alive connection, one request at a time."""
+    """A node over HTTP: one kept-alive connection, one request at a time.
+
+    ca   a PEM file of the authorities that an https:// node's certificate is checked by; the system's where it is not given
+    """
 
     def __init__(
-        self, url: str, *, token: str | None = None, timeout: float = 300.0, owner_key: str | None = None
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        timeout: float = 300.0,
+        owner_key: str | None = None,
+        ca: str | None = None,
     ) -> None:
         parts = urlsplit(url if "//" in url else f"http://{url}")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InvalidParameter(f"{url!r} is not an http:// address")
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        self._connect = partial(kind, parts.hostname, parts.port)
+        self._connect: Callable[..., http.client.HTTPConnection] = partial(
+            http.client.HTTPConnection, parts.hostname, parts.port
+        )
+        if parts.scheme == "https":
+            trust = ssl.create_default_context(cafile=ca)
+            self._connect = partial(http.client.HTTPSConnection, parts.hostname, parts.port, context=trust)
         self._http = self._connect(timeout=timeout)
         self._base = parts.path.rstrip("/")
         self._headers = {"x-lake-session": _session_id()}

@@ -150,13 +150,13 @@ class Config:
         lambda machine, above: secrets.token_hex(16), None, None,
         "lets the program that started the node read its files", written="LAKE_OWNER_KEY", secret=True)
     tls_cert: str | None = setting(
-        None, "LAKE_TLS_CERT", "tls-cert", "certificate of every door, PEM", "path", used=False)
-    tls_key: str | None = setting(None, "LAKE_TLS_KEY", "tls-key", "its key, PEM", "path", used=False)
+        None, "LAKE_TLS_CERT", "tls-cert", "certificate of every door, PEM", "path")
+    tls_key: str | None = setting(None, "LAKE_TLS_KEY", "tls-key", "its key, PEM", "path")
     tls_ca: str | None = setting(
-        None, "LAKE_TLS_CA", "tls-ca", "the authority that signs the nodes' certificates, PEM", "path", used=False)
+        None, "LAKE_TLS_CA", "tls-ca", "the authority that signs nodes' certificates, PEM", "path")
     tls: str = setting(
         "required", "LAKE_TLS", None, "whether callers of other machines may come without TLS",
-        choices=("required", "optional"), used=False)
+        choices=("required", "optional"))
     session_hours: float = setting(12.0, "LAKE_SESSION_HOURS", None, "how long a login lasts", "h")
     session_idle_secs: float = setting(
         3600.0, "LAKE_SESSION_IDLE_SECS", None, "a session idle for so long ends", "s")

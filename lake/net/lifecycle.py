@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from aiohttp import web
 
@@ -30,13 +30,14 @@ from lake.exec.kernels import warm
 from lake.metrics import ROLE
 from lake.net.node import Node
 from lake.net.owner import leave_owner_key
+from lake.net.tls import TlsListener, context_of
 
 BACKLOG_MAX: Final = 1_024  # connections that wait to be accepted
 LEAVE_SECS: Final = 5.0  # a statement that was stopped looks at that between two batches
 COMPILING_SECS: Final = 1.5  # reading compiled kernels from the cache takes less
 WELCOME: Final = """\
-lake {name} is served at http://{address}
-  try   curl -d "SELECT 'hello' AS greeting" "http://{address}/sql?format=table"
+lake {name} is served at {scheme}://{address}
+  try   curl -d "SELECT 'hello' AS greeting" "{scheme}://{address}/sql?format=table"
         lake {path}          the shell, in another terminal
   stop  control-C"""
 
@@ -66,6 +67,7 @@ async def serve(
     make_pg  the Postgres door, opened where --pg says
     """
     host, port = _place(config.addr)
+    context = context_of(config)
     database = await asyncio.to_thread(Database.open, config)
     database.hold()
     node = Node(database, config)
@@ -78,14 +80,19 @@ async def serve(
         threading.Thread(target=_wait_for_stdin, args=arguments, name="stdin", daemon=True).start()
     runner = web.AppRunner(make_app(node), access_log=None, shutdown_timeout=1.0, handler_cancellation=True)
     await runner.setup()
+    listener = None if context is None else TlsListener(config, context, cast(web.Server, runner.server))
     pg = make_pg(node) if make_pg is not None and config.pg is not None else None
     try:
         try:
-            await web.TCPSite(runner, host, port, backlog=BACKLOG_MAX).start()
+            if listener is not None:
+                port = listener.start(host, port, BACKLOG_MAX)
+            else:
+                await web.TCPSite(runner, host, port, backlog=BACKLOG_MAX).start()
+                port = runner.addresses[0][1]
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else str(error)
             raise IoFailure(f"cannot listen at {config.addr}: {reason}", hint="choose another --addr") from None
-        address = _address_of(runner, host)
+        address = _address_of(host, port)
         node.address = address
         await asyncio.to_thread(_warm_kernels, say)
         await asyncio.to_thread(database.start, address)
@@ -96,7 +103,8 @@ async def serve(
         expiring = asyncio.create_task(node.expire())
         node.state = "serving"
         ROLE.set(1, role="leader")
-        say(WELCOME.format(name=database.name, address=address, path=config.lake))
+        scheme = "http" if context is None else "https"
+        say(WELCOME.format(name=database.name, scheme=scheme, address=address, path=config.lake))
         await stopping.wait()
         say("stopping: running requests may finish; a second signal stops at once")
         await asyncio.sleep(config.drain_grace_secs)
@@ -108,6 +116,8 @@ async def serve(
             expiring.cancel()
         if pg is not None:
             await pg.stop()
+        if listener is not None:
+            await listener.stop()
         await runner.cleanup()
         await asyncio.to_thread(node.close)
         if owner is not None:
@@ -147,9 +157,8 @@ def _place(addr: str, flag: str = "--addr") -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-def _address_of(runner: web.AppRunner, host: str) -> str:
+def _address_of(host: str, port: int) -> str:
     """The address as clients reach it; port 0 has become a real one."""
-    port = runner.addresses[0][1]
     return f"{'127.0.0.1' if host in ('0.0.0.0', '::', '') else host}:{port}"
 
 

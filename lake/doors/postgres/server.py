@@ -10,6 +10,7 @@ from lake.doors.postgres.connection import Connection
 from lake.doors.postgres.wire import Wire
 from lake.errors import IoFailure
 from lake.net.node import Node
+from lake.net.tls import context_of
 
 CONNECTIONS_MAX: Final = 10_000
 BACKLOG_MAX: Final = 1_024
@@ -21,6 +22,7 @@ class PostgresDoor:
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self.context = context_of(node.config)
         self._server: asyncio.Server | None = None
         self._connections: dict[int, Connection] = {}
         self._last_pid = 0

@@ -1,4 +1,4 @@
-"""The first packets: encryption refused, cancel requests passed on, sign-in, settings taken and told.
+"""The first packets: encryption, cancel requests passed on, sign-in, settings taken and told.
 
 Source: PostgreSQL documentation, 55.2.1 (Start-up).
 """
@@ -15,7 +15,8 @@ from lake.doors.postgres.messages import encode
 from lake.doors.postgres.session import REPORTED, Client
 from lake.doors.postgres.sign_in import sign_in
 from lake.doors.postgres.wire import Wire
-from lake.errors import FeatureNotSupported, InvalidPassword
+from lake.errors import FeatureNotSupported, InvalidAuthorization, InvalidPassword
+from lake.net.tls import PLAIN_REFUSED, takes_plain
 
 if TYPE_CHECKING:
     from lake.doors.postgres.connection import Connection
@@ -32,7 +33,9 @@ async def start(connection: Connection) -> bool:
     wire, node = connection.wire, connection.node
     while True:
         packet = await wire.startup()
-        if packet.code in (SSL_REQUEST, GSSENC_REQUEST):
+        if packet.code == SSL_REQUEST and connection.door.context is not None and not wire.is_encrypted:
+            await wire.start_tls(connection.door.context)
+        elif packet.code in (SSL_REQUEST, GSSENC_REQUEST):
             wire.send(b"N")
             await wire.flush()
         elif packet.code == CANCEL_REQUEST:
@@ -42,6 +45,8 @@ async def start(connection: Connection) -> bool:
             break
     if packet.major != PROTOCOL:
         raise FeatureNotSupported(f"unsupported frontend protocol {packet.major}.{packet.minor}: server supports 3.0")
+    if not wire.is_encrypted and not takes_plain(node.config, connection.door.context, wire.address, wire.own_address):
+        raise InvalidAuthorization(PLAIN_REFUSED)
     _negotiate(wire, packet)
     node.check_serving()
     user = packet.parameters.get("user", "")

@@ -6,12 +6,15 @@ A client that sends faster than it is served is not read any further; one that r
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
 from lake.doors.postgres.frames import Frames, Startup
+from lake.errors import ProtocolViolation
 
 WAITING_BYTES_MAX: Final = 4 << 20  # received and not taken; then the socket is not read
+HANDSHAKE_SECS: Final = 10.0
 OUT_BYTES: Final = 64 << 10  # gathered before they are written
 
 
@@ -70,6 +73,34 @@ class Wire(asyncio.Protocol):
             self._writable.set()
             if self.on_gone is not None:
                 self.on_gone()
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether what goes over the socket is encrypted."""
+        return self._transport is not None and self._transport.get_extra_info("ssl_object") is not None
+
+    async def start_tls(self, context: ssl.SSLContext) -> None:
+        """Agrees to encryption and goes on encrypted.
+
+        08P01  the client has sent more than its request, which nobody could trust
+        """
+        if self.frames.waiting:
+            raise ProtocolViolation("received unencrypted data after SSL request")
+        transport = self._transport
+        assert transport is not None
+        transport.write(b"S")
+        loop = asyncio.get_running_loop()
+        try:
+            made = await loop.start_tls(transport, self, context, server_side=True, ssl_handshake_timeout=HANDSHAKE_SECS)
+        except (OSError, ssl.SSLError):
+            raise Gone from None
+        self._transport = cast(asyncio.Transport, made)
+
+    @property
+    def own_address(self) -> str:
+        """This end's address."""
+        found = self._transport.get_extra_info("sockname") if self._transport is not None else None
+        return str(found[0]) if isinstance(found, tuple) and found else ""
 
     @property
     def address(self) -> str:
