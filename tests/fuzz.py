@@ -23,6 +23,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from tests import fuzz_pg
 from tests.cluster import Node, Reply, running_node
 from tests.tpch import QUERIES
 
@@ -190,7 +191,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = argparse.ArgumentParser("python -m tests fuzz")
     options.add_argument("--count", type=int, default=2_000)
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--door", choices=("http", "pg"), default="http")
     given = options.parse_args(argv)
+    if given.door == "pg":
+        return fuzz_pg.run(given.count, given.seed)
     with tempfile.TemporaryDirectory() as folder, running_node(Path(folder) / "lake") as node:
         seen, failures = fuzz(node, given.count, given.seed)
         rows = node.sql("SELECT count(*) AS rows FROM events")[0]["rows"]

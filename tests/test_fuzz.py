@@ -11,3 +11,9 @@ def test_bad_input_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
     """Every one gets a status and a code, and the node goes on."""
     status = main(["--count", "400", "--seed", "7"])
     assert status == 0, capsys.readouterr().out
+
+
+def test_bad_input_at_the_postgres_door(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every conversation is answered by the protocol or ended, and the node goes on."""
+    status = main(["--door", "pg", "--count", "200", "--seed", "7"])
+    assert status == 0, capsys.readouterr().out
