@@ -129,7 +129,8 @@ def converse(port: int, sent: bytes) -> tuple[str, bytes]:
 
 def codes_of(answer: bytes) -> list[str]:
     """The SQLSTATEs of the errors in an answer; ``garbled`` where it is not cut into messages."""
-    codes, place = [], 0
+    codes: list[str] = []
+    place = 0
     while place < len(answer):
         if answer[place : place + 1] in b"NS" and place == 0 and answer[1:5] != b"\0\0\0":
             place += 1  # the answer to a request for encryption
