@@ -137,6 +137,7 @@ MATRIX: Final[dict[type[ast.Statement], tuple[Row, ...]]] = {
         Row("CREATE OR REPLACE TABLE fresh (a INT)", ADMINS),
         Row("CREATE OR REPLACE TABLE fresh AS SELECT b FROM t", ADMINS),
     ),
+    ast.CreateOrAlterTable: (Row("CREATE OR ALTER TABLE altered (a INT)", ADMINS),),
     ast.CreateView: (Row("CREATE OR REPLACE VIEW fresh_view AS SELECT b FROM t", ADMINS),),
     ast.CreateSchema: (Row("CREATE SCHEMA IF NOT EXISTS s2", ADMINS),),
     ast.CreateExternal: (
