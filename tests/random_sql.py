@@ -41,6 +41,7 @@ POSTGRES_LIMITS: Final = (
 
 # What the lake refuses by a limit of its own that Postgres has not, by SQLSTATE and words.
 OUR_LIMITS: Final = (
+    ("22003", "cannot convert nan to numeric"), ("22003", "cannot convert infinity to numeric"),  # decimals have neither
     ("22003", "numeric field overflow"),  # decimals have 38 digits: two that are compared meet in one type of them
 )
 
