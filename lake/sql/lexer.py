@@ -27,8 +27,9 @@ _PATTERN = (
     r"""(?:\s++|--[^\n]*+)*+(?:
       (?P<escaped>[eE]'(?:[^'\\]|\\.|'')*+')
     | (?P<bytes>[xX]'[^']*+')
+    | (?P<unicode>[uU]&'(?:[^']|'')*+')
     | (?P<named>(?i:operator)\s*\(\s*(?:\w+\s*\.\s*)?(?P<sign>[-+*/<>=~!@\#%^&|`?]+)\s*\))
-    | (?P<word>(?![eExX]')[^\W\d][\w$]*+)
+    | (?P<word>(?![eExX]'|[uU]&')[^\W\d][\w$]*+)
     | (?P<number>0[xX][0-9a-fA-F](?:_?[0-9a-fA-F])*+
                | (?:\d(?:_?\d)*+(?:\.(?:\d(?:_?\d)*+)?+)?+|\.\d(?:_?\d)*+)(?:[eE][+-]?\d++)?+)
     | (?P<string>'(?:[^']|'')*+')
@@ -51,6 +52,7 @@ _SPARK_TOKEN = re.compile(
 )
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|(.))|''", re.DOTALL)
+_CODE = re.compile(r"\\(?:\\|\+([0-9a-fA-F]{6})|([0-9a-fA-F]{4})|)")
 _ESCAPED_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
@@ -153,6 +155,26 @@ def _escaped(value: str, start: int) -> tuple[str, object]:
     return "STRING", _ESCAPE.sub(_unescape, value[2:-1])
 
 
+def _unicode(value: str, start: int) -> tuple[str, object]:
+    """A string with characters written as \\XXXX or \\+XXXXXX."""
+    return "STRING", _CODE.sub(_coded, value[3:-1].replace("''", "'"))
+
+
+def _coded(found: re.Match[str]) -> str:
+    if found.group() == "\\\\":
+        return "\\"
+    short, long = found.groups()
+    if not short and not long:
+        raise SyntaxFailure("invalid Unicode escape", hint="Unicode escapes must be \\XXXX or \\+XXXXXX.")
+    return _character(int(short or long, 16), found.group())
+
+
+def _character(code: int, written: str) -> str:
+    if code > sys.maxunicode or 0xD800 <= code < 0xE000:
+        raise SyntaxFailure(f"invalid Unicode escape value {written}")
+    return chr(code)
+
+
 def _spark_string(value: str, start: int) -> tuple[str, object]:
     """A string in either quotes, a doubled quote in it being one."""
     return "STRING", _ESCAPE.sub(_unescape, value[1:-1].replace(value[0] * 2, f"\\{value[0]}"))
@@ -163,10 +185,7 @@ def _unescape(found: re.Match[str]) -> str:
         return "'"
     byte, short, long, octal, letter = found.groups()
     if byte or short or long:
-        code = int(byte or short or long, 16)
-        if code > sys.maxunicode or 0xD800 <= code < 0xE000:
-            raise SyntaxFailure(f"invalid Unicode escape value {found.group()}")
-        return chr(code)
+        return _character(int(byte or short or long, 16), found.group())
     if octal:
         return chr(int(octal, 8))
     return _ESCAPED_LETTERS.get(letter, letter)
@@ -177,6 +196,7 @@ _LITERALS: dict[str, Callable[[str, int], tuple[str, object]]] = {
     "bytes": _bytes,
     "escaped": _escaped,
     "spark": _spark_string,
+    "unicode": _unicode,
     "string": lambda value, start: ("STRING", value[1:-1].replace("''", "'")),
     "quoted": lambda value, start: ("IDENT", value[1:-1].replace(value[0] * 2, value[0])),
     "dollar": lambda value, start: ("STRING", value),
@@ -205,7 +225,7 @@ def _skip_blanks(text: str, position: int) -> int:
 
 def _no_token(text: str, start: int) -> SyntaxFailure:
     begins = text[start : start + 2]
-    if begins[0] == "'" or begins in ("e'", "E'", "x'", "X'"):
+    if begins[0] == "'" or begins in ("e'", "E'", "x'", "X'", "u&", "U&"):
         return _failure("unterminated quoted string", text, start, len(text))
     if begins == '""':
         return _failure("zero-length delimited identifier", text, start, start + 2)
