@@ -13,8 +13,25 @@ from hypothesis import strategies as st
 from lake.exec.cast import cast
 from lake.rows import answer_array, physical_array
 from lake.types import (
-    BIGINT, BOOLEAN, BYTES, DATE, DOUBLE, INT, INTERVAL, JSON, REAL, SMALLINT, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, TINYINT,
-    UUID, Decimal, List, Type,
+    BIGINT,
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DOUBLE,
+    INT,
+    INTERVAL,
+    JSON,
+    REAL,
+    SMALLINT,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    TINYINT,
+    UUID,
+    Decimal,
+    List,
+    Type,
 )  # fmt: skip
 
 FIRST, LAST = datetime.datetime(1, 1, 2), datetime.datetime(9999, 12, 30)
