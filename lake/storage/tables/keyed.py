@@ -95,6 +95,7 @@ class KeyedTables:
         self._indexes: dict[int, TailIndex] = {}
         self._pairs: dict[tuple[str, str, int], tuple[Ints, Ints]] = {}
         self._markers: dict[str, Ints] = {}
+        self._paths: dict[int, set[str]] = {}  # of the views that are kept
         self._locks: dict[int, threading.Lock] = {}
         self._lock = threading.Lock()
 
@@ -111,6 +112,11 @@ class KeyedTables:
             kept[name] = made
             while len(kept) > VIEWS_KEPT:
                 kept.popitem(last=False)
+            live = {file.path for each in kept.values() for file in each.files}
+            gone = self._paths.get(table.id, set()) - live
+            self._paths[table.id] = live
+            if gone:
+                self.forget(gone)
             return made
 
     def index(self, reader: Reader, table: Table, tail: Tail | None) -> TailIndex:
@@ -129,8 +135,9 @@ class KeyedTables:
         """Lets go of files that are no longer read."""
         self.runs.forget(paths)
         with self._lock:
-            for pair in [pair for pair in self._pairs if pair[0] in paths or pair[1] in paths]:
-                del self._pairs[pair]
+            for pair in list(self._pairs):
+                if pair[0] in paths or pair[1] in paths:
+                    self._pairs.pop(pair, None)
             for path in paths:
                 self._markers.pop(path, None)
 
