@@ -99,6 +99,7 @@ def is_spelled(type: Type) -> bool:
 
 # --- two spellings of one type ---------------------------------------------------------------------------------------
 
+_DICTIONARY: Final = re.compile(r"Dictionary\((\w+), (.+)\)")
 _RANK: Final = ("Timestamp(s", "Timestamp(ms", "", "LargeUtf8", "LargeBinary", "Utf8View", "BinaryView", "Timestamp(ns")
 
 
@@ -120,6 +121,11 @@ def common_spelling(left: Type, right: Type) -> Type:
             return Map(common_spelling(left.key, right.key), common_spelling(left.value, right.value))
     if left.spelled == right.spelled:
         return left
+    first, second = _DICTIONARY.fullmatch(left.spelled), _DICTIONARY.fullmatch(right.spelled)
+    if first is not None and second is not None:
+        key = max(first[1], second[1], key=lambda word: int(word.lstrip("UInt") or 0))
+        value = common_spelling(parse_arrow_name(first[2]), parse_arrow_name(second[2]))
+        return replace(left, spelled=f"Dictionary({key}, {arrow_spelling(value)})")
     if isinstance(left, Integer | Decimal):
         return replace(left, spelled="")
     return max(left, right, key=_rank)

@@ -145,6 +145,9 @@ def parse_timestamp(text: str, *, zoned: bool, time_zone: str = "UTC") -> int:
     return micros - offset_micros(zone, micros)
 
 
+OFFSET_HOURS_MAX: Final = 15  # as Postgres takes them
+
+
 def offset_micros(zone: str, wall: int) -> int:
     """How far the wall clock of ``zone`` is ahead of UTC when it shows ``wall``.
 
@@ -155,6 +158,8 @@ def offset_micros(zone: str, wall: int) -> int:
     match = _OFFSET.fullmatch(zone)
     if match is not None:
         sign, hours, minutes, seconds = match.groups()
+        if int(hours) > OFFSET_HOURS_MAX:
+            raise InvalidParameter(f"time zone displacement out of range: {zone}")
         total = int(hours) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
         return (-total if sign == "-" else total) * MICROS_PER_SECOND
     try:

@@ -16,6 +16,7 @@ import pyarrow.csv as csv
 import pyarrow.dataset as dataset
 import pyarrow.parquet as parquet
 
+from lake.arrow_names import arrow_spelling, is_spelled
 from lake.db.functions.readers import LOCAL_FILES
 from lake.db.names import qualified
 from lake.db.result import Result
@@ -40,7 +41,7 @@ from lake.storage.catalog.changes import Change, CreateView
 from lake.storage.catalog.model import View
 from lake.storage.catalog.state import State
 from lake.storage.external.files import COMPRESSIONS
-from lake.types import Bytes, Interval, List, Map, Struct
+from lake.types import TEXT, Bytes, Interval, List, Map, Struct, Type
 
 READERS: Final = {"parquet": "read_parquet", "csv": "read_csv", "tsv": "read_csv", "json": "read_json", "ndjson": "read_json"}
 CSV_OPTIONS: Final = {
@@ -107,9 +108,14 @@ def _reading(stmt: ast.CreateExternal, format: str, location: str) -> str:
     arguments = [quote_text(str(Path(location).expanduser().absolute()))]
     arguments += [f"{name} => {value}" for name, value in _reader_options(stmt, format).items()]
     if stmt.columns:
-        types = (f"{quote_name(item.name)}: {quote_text(bind_type(item.type).sql)}" for item in stmt.columns)
+        types = (f"{quote_name(item.name)}: {quote_text(_type_text(bind_type(item.type)))}" for item in stmt.columns)
         arguments.append(f"columns => {{{', '.join(types)}}}")
     return f"SELECT * FROM {reader}({', '.join(arguments)})"
+
+
+def _type_text(type: Type) -> str:
+    """A column's type as the reader takes it: by SQL's name, or by Arrow's where that is another type."""
+    return arrow_spelling(type) if is_spelled(type) and type != TEXT else type.sql
 
 
 def _reader_options(stmt: ast.CreateExternal, format: str) -> dict[str, str]:

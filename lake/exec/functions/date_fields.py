@@ -99,7 +99,8 @@ def _part(moment: pa.Array, field: str | None, type: Type, call: CallInfo) -> pa
     name = FIELDS.get(field.lower())
     parts = _INTERVAL_PARTS if isinstance(type, Interval) else _TIME_PARTS if isinstance(type, Time) else _PARTS
     find = None if name is None else parts.get(name)
-    if isinstance(type, Interval) and type.spelled and name in _BEYOND_DAYS:
+    has_no_months = isinstance(type, Interval) and type.spelled.startswith(("Duration", "Interval(DayTime"))
+    if has_no_months and name in _BEYOND_DAYS:
         find = None
     if isinstance(type, Interval) and type.spelled.startswith("Duration"):
         moment = _with_days(moment)

@@ -261,7 +261,7 @@ def right(text: Value, count: Value) -> pa.Array:
     return with_constants(run, pa.string(), text, count)
 
 
-@scalar("split_part(text VARCHAR, delimiter VARCHAR, part BIGINT) -> VARCHAR", group=GROUP)
+@scalar("split_part(text STRING, delimiter VARCHAR, part BIGINT) -> VARCHAR", group=GROUP)
 def split_part(text: Value, delimiter: Value, part: Value) -> pa.Array:
     """One of the parts between delimiters, counted from 1, or from the end where negative; empty where there is none.
 

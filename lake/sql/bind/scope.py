@@ -56,6 +56,7 @@ class Entry:
     hidden    left out of ``*``
     shadowed  found by its qualified name only: USING merged it with another
     refusal   why the caller may not read it; empty where it may
+    within    the table it comes from in a subquery that has no alias: its name leads to it where no other has that name
     """
 
     name: str
@@ -64,6 +65,7 @@ class Entry:
     hidden: bool = False
     shadowed: bool = False
     refusal: str = ""
+    within: str = ""
 
     def read(self, position: int | None, *, is_named: bool = True) -> Column:
         """The column, for whoever reads its values.
@@ -132,6 +134,7 @@ class Shared:
     last_id: int = 0
     view_depth: int = 0
     definitions: dict[int, tuple[str, Plan]] = field(default_factory=dict)
+    tables: dict[int, str] = field(default_factory=dict)  # the name of the table that a column was first read under
     refused: dict[int, str] = field(default_factory=dict)  # columns of scans that the caller may not read
 
     def next_id(self) -> int:
@@ -263,6 +266,7 @@ def find_column(scope: Scope | None, name: ast.Name, position: int | None = None
 
     42702  two columns of one scope have the name
     """
+    innermost = scope
     while scope is not None:
         found = _matches(scope.entries, name.parts, exact=True) or _matches(scope.entries, name.parts, exact=False)
         if not found and len(name.parts) == 1:
@@ -272,7 +276,10 @@ def find_column(scope: Scope | None, name: ast.Name, position: int | None = None
         if found:
             return found[0].read(position)
         scope = scope.outer
-    return None
+    if innermost is None or len(name.parts) != 2:
+        return None
+    inside = [item for item in innermost.entries if not item.path and (item.within, item.column.name) == name.parts]
+    return inside[0].read(position) if len(inside) == 1 else None
 
 
 def unnamed(refusal: str) -> str:

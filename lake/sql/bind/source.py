@@ -87,7 +87,9 @@ def bind_source(source: ast.Source, scope: Scope, shared: Shared, visible: tuple
             made = scan(shared.catalog.find_file(source.path), shared, None)
         case ast.SubquerySource():
             query = _bind_subquery(source, scope, shared, visible)
-            made = From(query.plan, tuple(Entry(name, column) for name, column in zip(query.names, query.columns)))
+            named = zip(query.names, query.columns)
+            within = shared.tables
+            made = From(query.plan, tuple(Entry(name, item, within=within.get(item.id, "")) for name, item in named))
         case ast.FunctionSource() if is_lateral(function_name(source.name)):
             return bind_source(lateral(source), scope, shared, visible)
         case ast.FunctionSource():
@@ -110,6 +112,9 @@ def bind_source(source: ast.Source, scope: Scope, shared: Shared, visible: tuple
     tablesample = getattr(source, "sample", None)
     if tablesample is not None:
         made = From(bind_sample(made.plan, tablesample, Env(shared, scope, "TABLESAMPLE")), made.entries)
+    for entry in made.entries:
+        if entry.path:
+            shared.tables.setdefault(entry.column.id, entry.path[-1])
     return made
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from lake.errors import DatatypeMismatch, FeatureNotSupported, WindowingFailure, WrongObjectType
+from lake.errors import DatatypeMismatch, FeatureNotSupported, NumericOutOfRange, WindowingFailure, WrongObjectType
 from lake.sql import ast, plan
 from lake.sql.ast import BoundKind, FrameUnit
 from lake.sql.bind.aggregate import as_condition, bind_order, bind_parts, not_null_filter
@@ -27,7 +27,7 @@ from lake.sql.bound import (
     map_expressions,
 )
 from lake.sql.registry import FUNCTIONS, Aggregate, Window
-from lake.types import BIGINT, INTERVAL, Date, Time, Timestamp, Type
+from lake.types import BIGINT, INTERVAL, Date, Integer, Time, Timestamp, Type
 
 WHOLE: Final = Frame(
     FrameUnit.RANGE, FrameBound(BoundKind.UNBOUNDED_PRECEDING), FrameBound(BoundKind.UNBOUNDED_FOLLOWING)
@@ -123,7 +123,15 @@ def bind_window_call(call: ast.Call, name: str, env: Env) -> Expr:
     over = Over(tuple(inner.bind(item) for item in window.partition), bind_order(window.order, inner))
     if name in SORTS_ITSELF and len(over.order) != 1:
         raise WindowingFailure(f"{name}() must have exactly one ORDER BY expression", position=env.position(call))
-    frame = bind_frame(window, over.order, inner)
+    try:
+        frame = bind_frame(window, over.order, inner)
+    except NumericOutOfRange:
+        # An offset that the key's type does not hold reaches further than all its values.
+        keys = tuple(replace(key, expr=cast(key.expr, BIGINT)) for key in over.order)
+        if not all(isinstance(key.expr.type, Integer) for key in over.order):
+            raise
+        over = Over(over.partition, keys)
+        frame = bind_frame(window, over.order, inner)
     filter = None if call.filter is None else as_condition(call.filter, replace(inner, clause="FILTER"), "FILTER")
     ignore_nulls = call.ignore_nulls
     if isinstance(function, Window):
