@@ -184,7 +184,7 @@ def test_copy_to_and_back(db: EmbeddedConnection, tmp_path: Path, extension: str
     """What COPY writes the readers read; the format and the compression come from the name."""
     path = tmp_path / f"rows.{extension}"
     assert db.sql(f"COPY (SELECT n AS id, 'x' || n AS name FROM range(5) t(n)) TO '{path}'").outcome == {
-        "copied": 5, "to": str(path),
+        "rows": 5, "to": str(path),
     }  # fmt: skip
     assert db.sql(f"SELECT count(*), sum(id), max(name) FROM '{path}'").rows() == [(5, 10, "x4")]
 

@@ -21,6 +21,7 @@ from lake.db.database import Database
 from lake.db.session import Session
 from lake.doors.http import encode
 from lake.errors import LakeError
+from lake.net.owner import find_owner_key
 from lake.roles import OWNER
 from lake.types import Type
 from tests.cluster import Wire, running_node
@@ -78,6 +79,8 @@ class _OverHttp:
     def __init__(self, port: int) -> None:
         self._port = port
         self._wire = Wire(port, ANSWER_SECS)
+        # Files beside the records are read by whoever started the node.
+        self._owner = find_owner_key(load(), f"127.0.0.1:{port}") or ""
 
     def run(self, text: str, connection: str = "") -> Typed:
         """The answer of a statement."""
@@ -91,7 +94,7 @@ class _OverHttp:
     def _ask(self, method: str, path: str, text: str, session: str) -> Any:
         """The body of an answer; after a broken connection the next statement has another one."""
         try:
-            reply = self._wire.send(method, path, text, x_lake_session=session)
+            reply = self._wire.send(method, path, text, x_lake_session=session, x_lake_owner=self._owner)
         except (OSError, TimeoutError):
             self._wire.close()
             self._wire = Wire(self._port, ANSWER_SECS)

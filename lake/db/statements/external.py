@@ -161,7 +161,7 @@ def copy(stmt: ast.Copy, run: Run) -> Result:
         rows = _write(result, target, format, stmt.partitions, options)
     except OSError as error:
         raise IoFailure(f'"{stmt.target}" cannot be written: {error}') from None
-    return Result.done("COPY", {"copied": rows, "to": stmt.target}, count=rows)
+    return Result.done("COPY", {"rows": rows, "to": stmt.target}, count=rows)
 
 
 def _format_of(target: Path) -> str:
