@@ -51,7 +51,8 @@ def fill(input: WindowInput, value: pa.Array) -> pa.Array:
     before = np.searchsorted(known, input.row, side="right") - 1
     first = np.searchsorted(known, input.partition_start)
     last = np.searchsorted(known, input.partition_end) - 1
-    low = np.clip(np.where(before < first, first, np.minimum(before, last - 1)), 0, known.size - 1)
+    # Of the two points that make the line, the first; where a partition has one value only, that one.
+    low = np.clip(np.maximum(first, np.minimum(before, last - 1)), 0, known.size - 1)
     one, other = known[low], known[np.clip(low + 1, 0, known.size - 1)]
     with np.errstate(all="ignore"):
         # Halves keep the span of keys as far apart as doubles reach from overflowing.
