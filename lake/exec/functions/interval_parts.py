@@ -135,26 +135,34 @@ def intervals(parts: list[Any], valid: Any) -> pa.Array:
 
 @scalar("justify_hours(length INTERVAL) -> INTERVAL", group=GROUP, origin="postgres")
 def justify_hours(length: pa.Array) -> pa.Array:
-    """The interval with each 24 hours as a day.
+    """The interval with each 24 hours as a day, and days and hours of one sign.
 
     >>> justify_hours(INTERVAL '27 hours')
     1 days 3 hours
     """
     months, days, nanoseconds = interval_parts(length)
-    whole = np.abs(nanoseconds) // NANOSECONDS_OF_DAY * np.sign(nanoseconds)
-    return intervals([months, days + whole, nanoseconds - whole * NANOSECONDS_OF_DAY], views.valid_of(length))
+    days, nanoseconds = _justified(days, nanoseconds, NANOSECONDS_OF_DAY)
+    return intervals([months, days, nanoseconds], views.valid_of(length))
 
 
 @scalar("justify_days(length INTERVAL) -> INTERVAL", group=GROUP, origin="postgres")
 def justify_days(length: pa.Array) -> pa.Array:
-    """The interval with each 30 days as a month.
+    """The interval with each 30 days as a month, and months and days of one sign.
 
     >>> justify_days(INTERVAL '35 days')
     1 mons 5 days
     """
     months, days, nanoseconds = interval_parts(length)
-    whole = np.abs(days) // DAYS_OF_MONTH * np.sign(days)
-    return intervals([months + whole, days - whole * DAYS_OF_MONTH, nanoseconds], views.valid_of(length))
+    months, days = _justified(months, days, DAYS_OF_MONTH)
+    return intervals([months, days, nanoseconds], views.valid_of(length))
+
+
+def _justified(large: Any, small: Any, size: int) -> tuple[Any, Any]:
+    """Units of ``size`` smaller ones taken out of those; then one is given back or taken where their signs differ."""
+    whole = np.abs(small) // size * np.sign(small)
+    large, small = large + whole, small - whole * size
+    step = np.where((large > 0) & (small < 0), 1, 0) - np.where((large < 0) & (small > 0), 1, 0)
+    return large - step, small + step * size
 
 
 @scalar("to_years(count BIGINT) -> INTERVAL", group=GROUP, origin="duckdb")
