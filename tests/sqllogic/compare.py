@@ -39,6 +39,8 @@ def same_datafusion(record: Record, answer: Typed, seen: dict[str, str]) -> str:
     elif record.sort == "valuesort":
         rows = [[value] for value in sorted(value for row in rows for value in row)]
     got = [" ".join(row).rstrip() for row in rows]
+    if answer.rows is None and answer.count is not None:  # a row with the count there, ``{"rows": n}`` here
+        got = [str(answer.count)]
     want = [line.rstrip() for line in record.expected or ()]
     if len(want) == 1 and HASHED in want[0]:
         got = [_hashed([value for row in rows for value in row])]
