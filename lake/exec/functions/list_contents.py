@@ -17,6 +17,7 @@ from lake.exec.functions.collecting import first_of_each
 from lake.exec.functions.columns import columns, with_constants
 from lake.exec.functions.lists import ITEMS_MAX, Lists, array_compact, array_length, element_type, joined, offsets_of
 from lake.exec.kernels import views
+from lake.exec.kernels.order import Direction, sort_rows
 from lake.sql.registry import CallInfo, scalar
 from lake.types import Type
 
@@ -295,10 +296,9 @@ def _sorted(column: pa.Array, way: str, nulls: str) -> pa.Array:
 
 
 def _item_order(lists: Lists, way: str, nulls: str) -> pa.Array:
-    missing = lists.items.is_null()
-    rows = pa.table({"list": pa.array(lists.parents), "missing": missing.cast(pa.int8()), "item": lists.items})
-    nulls_way = "descending" if nulls == "at_start" else "ascending"
-    return pc.sort_indices(rows, sort_keys=[("list", "ascending"), ("missing", nulls_way), ("item", way)])
+    item = Direction(descending=way == "descending", nulls_first=nulls == "at_start")
+    order = sort_rows([pa.array(lists.parents), lists.items], [Direction(descending=False, nulls_first=False), item])
+    return pa.array(order)
 
 
 @scalar("list_grade_up(list T[]) -> BIGINT[]", group=GROUP, origin="duckdb", aliases=("array_grade_up", "grade_up"))
