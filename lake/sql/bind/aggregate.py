@@ -258,6 +258,8 @@ class Regroup:
         """
         spine: list[bound.Call] = []
         while isinstance(expr, bound.Call) and expr.arguments and not self._is_group(expr):
+            if expr.function.lazy:
+                expr = replace(expr, arguments=_reached(expr.arguments))
             spine.append(expr)
             expr = expr.arguments[0]
         made = self._move_one(expr)
@@ -291,6 +293,26 @@ class Regroup:
         nodes = () if self.source is None else ast.walk(self.source)
         columns = [node for node in nodes if isinstance(node, ast.Column) and node.name.last == name]
         return self.shared.position(columns[0] if columns else self.source)
+
+
+def _reached(arguments: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The arguments of coalesce up to the first constant: what stands behind it is never asked, nor need it be grouped."""
+    for place, argument in enumerate(arguments, 1):
+        if _is_value(argument):
+            return tuple(arguments[:place])
+    return tuple(arguments)
+
+
+def _is_value(expr: Expr) -> bool:
+    """Whether an expression is a constant that is not NULL, maybe with a sign or in another type."""
+    match expr:
+        case Literal(value=value):
+            return value is not None and not isinstance(expr, bound.Unknown)
+        case bound.Cast(operand=operand, is_try=False):
+            return _is_value(operand)
+        case bound.Call(function=function, arguments=(operand,)) if function.name in ("-", "+"):
+            return _is_value(operand)
+    return False
 
 
 def map_plan(node: plan.Plan, change: bound.Rule) -> plan.Plan:
