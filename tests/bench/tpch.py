@@ -101,14 +101,17 @@ def lake_contestant(name: str, folder: Path, **settings: Any) -> Contestant:
     return Contestant(name, lambda text: database.sql(text).arrow(), database.close)
 
 
-def duckdb_contestant(name: str, data: Path, options: argparse.Namespace, home: Path, *, own: bool) -> Contestant:
-    """DuckDB over tables of its own, in memory or, where memory is limited, in a file, or over the files."""
+def duckdb_contestant(
+    name: str, data: Path, threads: int, *, own: bool, memory_gb: float | None = None, home: Path | None = None
+) -> Contestant:
+    """DuckDB over tables of its own, in memory or, where that is limited, in a file in ``home``, or over the files."""
     import duckdb
 
-    connection = duckdb.connect(str(home / "own.duckdb") if own and options.memory_gb else ":memory:")
-    connection.execute(f"SET threads = {options.threads}")
-    if options.memory_gb:
-        connection.execute(f"SET memory_limit = '{options.memory_gb}GiB'; SET temp_directory = '{home / 'spill'}'")
+    in_file = own and memory_gb and home
+    connection = duckdb.connect(str(home / "own.duckdb") if in_file else ":memory:")  # type: ignore[operator]
+    connection.execute(f"SET threads = {threads}")
+    if memory_gb:
+        connection.execute(f"SET memory_limit = '{memory_gb}GiB'; SET temp_directory = '{home}/spill'")
     began = time.perf_counter()
     for each in TABLES:
         kind = "TABLE" if own else "VIEW"
@@ -157,9 +160,9 @@ def contestants(options: argparse.Namespace, data: Path, scratch: Path) -> list[
         found.append(lake_contestant("lake files", scratch / "files", **limits, hot_gb=0))
         found.append(lake_contestant("lake hot", scratch / "hot", **limits))
         found[-1].load_secs = sum(began.values())
-    found.append(duckdb_contestant(RIVAL, data, options, scratch, own=True))
+    found.append(duckdb_contestant(RIVAL, data, options.threads, own=True, memory_gb=options.memory_gb, home=scratch))
     if wanted("duckdb parquet"):
-        found.append(duckdb_contestant("duckdb parquet", data, options, scratch, own=False))
+        found.append(duckdb_contestant("duckdb parquet", data, options.threads, own=False))
     if wanted("datafusion parquet"):
         found.append(datafusion_contestant(data, options.threads))
     if wanted("polars parquet"):
