@@ -107,8 +107,7 @@ def duckdb_contestant(
     """DuckDB over tables of its own, in memory or, where that is limited, in a file in ``home``, or over the files."""
     import duckdb
 
-    in_file = own and memory_gb and home
-    connection = duckdb.connect(str(home / "own.duckdb") if in_file else ":memory:")  # type: ignore[operator]
+    connection = duckdb.connect(str(home / "own.duckdb") if own and memory_gb and home else ":memory:")
     connection.execute(f"SET threads = {threads}")
     if memory_gb:
         connection.execute(f"SET memory_limit = '{memory_gb}GiB'; SET temp_directory = '{home}/spill'")
