@@ -18,6 +18,7 @@
     python -m tests tpcds --data FOLDER    TPC-DS on the lake and on DuckDB, compared
     python -m tests functions --file FILE  a catalogue of functions against what each engine answered
     python -m tests fuzz --count 50000     bad input at every door
+    python -m tests rules                  the rules of tables in the SQL document, and how many cases name each
 
 The last line of the default run is pytest's own.
 """
@@ -41,6 +42,7 @@ MODULES: Final = {
     "crash": "tests.crash.run",
     "model": "tests.model",
     "isolation": "tests.isolation",
+    "rules": "tests.rules",
     "fuzz": "tests.fuzz",
     "leaks": "tests.leaks",
     "tpch": "tests.tpch_places",

@@ -36,7 +36,7 @@ def append(database: Database, table: str, lines: bytes) -> None:
 
 
 def test_append_numbers_rows_and_keeps_given_values(database: Database) -> None:
-    """Rows that leave an identity column out are numbered; a given value is kept. Spec: SQL, Sequences and identity."""
+    """Sequences 19: rows that leave an identity column out are numbered; a given value is kept."""
     session = Session(database)
     session.execute("CREATE TABLE t (id INT GENERATED ALWAYS AS IDENTITY, n INT)")
     append(database, "t", b'{"n": 1}\n{"n": 2, "id": 50}\n{"n": 3}')
@@ -47,7 +47,7 @@ def test_append_numbers_rows_and_keeps_given_values(database: Database) -> None:
 
 
 def test_append_checks_labels(database: Database) -> None:
-    """A label that is not listed is refused on this path too. Spec: SQL, Enum types."""
+    """Enums 6: a label that is not listed is refused on this path too."""
     session = Session(database)
     session.execute("CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TABLE t (m mood)")
     append(database, "t", b'{"m": "ok"}\n{"m": null}')
@@ -60,7 +60,7 @@ def test_append_checks_labels(database: Database) -> None:
 
 
 def test_no_number_twice_across_threads(database: Database) -> None:
-    """Sessions that take numbers at once get each of them once."""
+    """Sequences 12: sessions that take numbers at once get each of them once."""
     Session(database).execute("CREATE SEQUENCE s")
     taken: list[int] = []
 
@@ -78,7 +78,7 @@ def test_no_number_twice_across_threads(database: Database) -> None:
 
 
 def test_no_number_twice_after_a_crash(tmp_path: Path) -> None:
-    """A process that goes without closing leaves a gap and no number that comes again; one that closes leaves no gap."""
+    """Sequences 13: a process that goes without closing leaves a gap, and no number comes again; one that closes leaves none."""
     first = opened(tmp_path / "lake")
     Session(first).execute("CREATE SEQUENCE s")
     assert Session(first).execute("SELECT nextval('s')").rows() == [(1,)]
@@ -94,7 +94,7 @@ def test_no_number_twice_after_a_crash(tmp_path: Path) -> None:
 
 
 def test_currval_is_the_sessions(database: Database) -> None:
-    """Another session's numbers are not this one's. Spec: SQL, Sequences and identity."""
+    """Sequences 20: another session's numbers are not this one's."""
     first, second = Session(database), Session(database)
     first.execute("CREATE SEQUENCE s")
     first.execute("SELECT nextval('s')").run_through()
@@ -114,7 +114,7 @@ def test_a_reader_takes_no_numbers(database: Database) -> None:
 
 
 def test_an_index_says_that_nothing_is_built(database: Database) -> None:
-    """The notice of CREATE INDEX. Spec: SQL, Indexes."""
+    """Indexes 10: the notice of CREATE INDEX."""
     session = Session(database)
     session.execute("CREATE TABLE t (a INT)")
     (notice,) = session.execute("CREATE INDEX i ON t (a)").notices

@@ -32,7 +32,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 def test_one_of_sixteen_wins_each_key(database: Database) -> None:
-    """Sessions insert the same keys, each in an order of its own, while rows are tiered: every key is there once."""
+    """Constraints 3.2: sessions insert the same keys, each in its own order, while rows are tiered; every key is there once."""
     keys = 40
     won: Counter[int] = Counter()
     lock = threading.Lock()

@@ -42,7 +42,7 @@ def stream(table: pa.Table) -> bytes:
 
 
 def test_json_lines_take_defaults(node: Node, wire: Wire) -> None:
-    """A column that a row leaves out takes its default, an explicit null is a null; blank lines are nothing."""
+    """Constraints 1.6, 1.7: what a row leaves out takes its default, an explicit null is a null; blank lines are nothing."""
     body = lines({"id": 1, "price": 2.5, "tags": [1, None]}, {"id": 2, "name": None, "at": "2024-02-29 12:00:00"}) + b"\n\n"
     done = wire.send("POST", "/append/events", body, Content_Type="application/x-ndjson").json()
     assert done["seg"] > 0 and done["ms"] > 0
@@ -113,7 +113,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("body", "sqlstates", "names"), REFUSED)
 def test_rows_that_are_refused(node: Node, wire: Wire, body: bytes, sqlstates: str, names: str) -> None:
-    """The error names the column, value or line, and none of the rows is written."""
+    """Constraints 1.3, 1.7, 2.2: the error names column, value or line, and none of the rows is written."""
     reply = wire.send("POST", "/append/events", body)
     assert reply.status == 500
     assert header(reply, "x-lake-sqlstate") in sqlstates.split(), reply.body
@@ -212,7 +212,7 @@ def test_tiering_keeps_every_row(node: Node, wire: Wire) -> None:
 
 
 def test_a_unique_table_takes_no_append(node: Node, wire: Wire) -> None:
-    """Refused by name; a query's rows are SQL and are taken, or refused with the constraint's name."""
+    """Constraints 3.7: refused by name; a query's rows are SQL and are taken, or refused with the constraint's name."""
     node.sql("DROP TABLE IF EXISTS once; CREATE TABLE once (a INT UNIQUE)")
     refused = wire.send("POST", "/append/once", b'{"a": 1}')
     assert header(refused, "x-lake-sqlstate") == "0A000" and b"once_a_key" in refused.body

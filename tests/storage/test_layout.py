@@ -10,6 +10,7 @@ import pytest
 
 import lake
 from lake.client import Connection
+from lake.embedded import EmbeddedConnection
 from lake.storage.tables.arrange import hilbert, unit_numbers
 
 
@@ -31,7 +32,7 @@ def parts(db: Connection, query: str) -> tuple[int, int]:
     ("unit", "files"), [("year(ts)", 2), ("month(ts)", 3), ("day(ts)", 4), ("hour(ts)", 5), ("v", 3)]
 )
 def test_a_file_holds_one_partition(db: Connection, unit: str, files: int) -> None:
-    """Of each unit, times before 1970 and NULL too; the log's rows when they are tiered, and bulk rows at once."""
+    """Options 4; Tables 29: of each unit, times before 1970 and NULL too; the log's rows when tiered, bulk rows at once."""
     db.sql(f"CREATE OR REPLACE TABLE p (ts TIMESTAMP, v INT) PARTITION BY {unit}")
     times = "'1969-12-31 23:59:59.5', '2024-01-01 00:00:00', '2024-01-31 10:00:00', '2024-01-31 11:30:00', '2024-02-01 00:00:00'"
     db.sql(f"INSERT INTO p SELECT t::TIMESTAMP, i % 3 FROM (SELECT unnest([{times}]) AS t), generate_series(1, 4000) g(i)")
@@ -44,7 +45,7 @@ def test_a_file_holds_one_partition(db: Connection, unit: str, files: int) -> No
 
 
 def test_clusters_let_filters_skip(db: Connection) -> None:
-    """One column sorts; of two on a curve either lets row groups be skipped."""
+    """Options 6, 7: one column sorts; of two on a curve either lets row groups be skipped."""
     rows = "SELECT (i * 7919) % 100003 AS a, (i * 104729) % 100019 AS b FROM generate_series(1, 1000000) g(i)"
     db.sql(f"CREATE TABLE plain AS {rows}")
     db.sql(f"CREATE TABLE sorted CLUSTER BY (b) AS {rows}")
@@ -78,3 +79,26 @@ def test_units_of_times() -> None:
     assert unit_numbers(values, "day", is_date=False)[3] == np.iinfo(np.int64).min
     days = pa.array([0, -1, 31], pa.int32()).cast(pa.date32())
     assert unit_numbers(days, "month", is_date=True).tolist() == [0, -1, 1]
+
+
+def test_files_follow_the_layout_they_were_written_under(db: Connection) -> None:
+    """Tables 19: ALTER .. CLUSTER BY orders files from then on; older ones stay as they are."""
+    db.sql("CREATE TABLE later (a INT)")
+    db.sql("INSERT INTO later VALUES (3), (1), (2)")
+    db.sql("CHECKPOINT")
+    db.sql("ALTER TABLE later CLUSTER BY (a)")
+    db.sql("INSERT INTO later VALUES (6), (4), (5)")
+    db.sql("CHECKPOINT")
+    assert [row[0] for row in db.sql("SELECT a FROM later").rows()] == [3, 1, 2, 4, 5, 6]
+
+
+def test_small_inserts_become_one_file(db: Connection) -> None:
+    """Tables 31: a hundred statements on each of two tables are one file of each after a tiering."""
+    db.sql("CREATE TABLE one (a INT); CREATE TABLE two (a INT)")
+    for number in range(100):
+        db.sql(f"INSERT INTO one VALUES ({number}); INSERT INTO two VALUES ({number})")
+    assert isinstance(db, EmbeddedConnection)
+    storage = db.database.lake
+    storage.tier()
+    assert [storage.state.table(name).file_count for name in ("one", "two")] == [1, 1]
+    assert db.sql("SELECT count(*), sum(a) FROM one").rows() == [(100, 4950)]

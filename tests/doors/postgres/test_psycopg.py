@@ -123,7 +123,7 @@ def test_copy_in_and_out(db: psycopg.Connection[Any]) -> None:
 
 
 def test_copy_takes_no_unique_table(db: psycopg.Connection[Any]) -> None:
-    """COPY FROM STDIN is refused by name for a table with UNIQUE, and numbers and checks the rows of others."""
+    """Constraints 1.4, 2.2, 3.8; Sequences 19; Enums 6, 16: COPY refuses a table with UNIQUE by name, and checks others' rows."""
     db.execute("CREATE TABLE once (a INT UNIQUE)")
     unsupported = psycopg.errors.FeatureNotSupported
     with db.cursor() as cursor, pytest.raises(unsupported) as refused, cursor.copy("COPY once FROM STDIN") as copy:
@@ -131,7 +131,7 @@ def test_copy_takes_no_unique_table(db: psycopg.Connection[Any]) -> None:
     assert 'unique constraint "once_a_key"' in str(refused.value)
     assert refused.value.diag.constraint_name == "once_a_key"
     db.execute("CREATE TYPE hue AS ENUM ('red', 'blue')")
-    db.execute("CREATE TABLE hues (id INT GENERATED ALWAYS AS IDENTITY, h hue CHECK (h <> 'blue'))")
+    db.execute("CREATE TABLE hues (id INT GENERATED ALWAYS AS IDENTITY, h hue CHECK (h <> 'blue'), n INT DEFAULT 5 NOT NULL)")
     with db.cursor() as cursor:
         with cursor.copy("COPY hues (h) FROM STDIN") as copy:
             copy.write(b"red\n\\N\n")
@@ -141,7 +141,12 @@ def test_copy_takes_no_unique_table(db: psycopg.Connection[Any]) -> None:
             copy.write(b"green\n")
         with pytest.raises(psycopg.errors.CheckViolation), cursor.copy("COPY hues (h) FROM STDIN") as copy:
             copy.write(b"blue\n")
-    assert db.execute("SELECT count(*), max(id), count(DISTINCT id) FROM hues").fetchone() == (3, 70, 3)
+        with pytest.raises(psycopg.errors.NotNullViolation), cursor.copy("COPY hues (n) FROM STDIN") as copy:
+            copy.write(b"7\n\\N\n")
+    assert db.execute("SELECT count(*), max(id), count(DISTINCT id), sum(n) FROM hues").fetchone() == (3, 70, 3, 15)
+    shown = db.execute("SELECT h FROM hues WHERE id = 70")
+    assert shown.fetchone() == ("red",)
+    assert shown.description is not None and shown.description[0].type_code == psycopg.postgres.types["text"].oid
     db.execute("DROP TABLE hues PURGE")
     db.execute("DROP TABLE once")
     db.execute("DROP TYPE hue")
