@@ -25,6 +25,7 @@ from lake.db.write.identity import refuse_set_identity
 from lake.db.write.incoming import Incoming
 from lake.db.write.keyed import check_keys, keys_of, marked, refuse_change, take_inserted
 from lake.db.write.once import Once
+from lake.db.write.point import changed_row
 from lake.db.write.unique import UniqueCheck
 from lake.errors import CardinalityViolation, SerializationFailure
 from lake.rows import Part, Predicate
@@ -163,19 +164,20 @@ def _attempt(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Change
         made, merge = run.binder().conflict(stmt, target, columns, defaults_of(table), HIDDEN, key)
     else:
         made, merge = run.binder().change(stmt, target, columns, defaults_of(table), HIDDEN), stmt
-    outputs = (*made.hidden, *(() if made.action is None else (made.action,)), *made.columns)
-    answer = run.answer(
-        BoundQuery(made.plan, outputs, tuple(column.name for column in outputs)), run.optimize(made.plan)
-    )
-    found = _gather(run, merge, table, answer.source, [column.type for column in made.columns])
+    rows: Iterable[pa.RecordBatch] | None = changed_row(run, made.plan, source)
+    if rows is None:
+        outputs = (*made.hidden, *(() if made.action is None else (made.action,)), *made.columns)
+        query = BoundQuery(made.plan, outputs, tuple(column.name for column in outputs))
+        rows = run.answer(query, run.optimize(made.plan)).source
+    found = _gather(run, merge, table, rows, [column.type for column in made.columns])
     if isinstance(stmt, ast.Insert):
         take_inserted(table, stmt, found)
     found.appends = _joined([*found.appends, *found.inserted])
     found.changed.returned += found.inserted
     returning = None
     if stmt.returning:
-        returned, rows = written_table(table, columns)
-        rows.batches = found.changed.returned
+        returned, written = written_table(table, columns)
+        written.batches = found.changed.returned
         alias = None if isinstance(stmt, ast.Insert) else stmt.alias
         returning = run.binder().returning(stmt.returning, stmt.table, alias, returned)
         result = run.answer(returning, run.optimize(returning.plan))
@@ -239,7 +241,7 @@ def _gather(
     21000  MERGE would change a row twice
     """
     found = Found()
-    seen = np.empty(0, np.int64)
+    seen = _Seen(isinstance(stmt, ast.Merge) or _joins(stmt))
     rules = run.database.rules(table, run)
     actions = [clause.action for clause in stmt.clauses] if isinstance(stmt, ast.Merge) else []
     names = [column.name for column in table.columns]
@@ -248,13 +250,10 @@ def _gather(
         kinds = _kinds(stmt, batch, actions)
         is_there = places.is_valid().to_numpy(zero_copy_only=False) & (kinds != "do nothing")
         here = np.flatnonzero(is_there)
-        values = places.fill_null(0).to_numpy()[here]
-        unique, first = np.unique(values, return_index=True)
-        fresh = first[~np.isin(unique, seen)]
-        if isinstance(stmt, ast.Merge) and len(fresh) < len(values):
+        fresh = seen.fresh(places.fill_null(0).to_numpy()[here])
+        if isinstance(stmt, ast.Merge) and len(fresh) < len(here):
             raise CardinalityViolation(f'a row of "{table.name}" matches more than one source row')
-        seen = np.union1d(seen, values)
-        here = np.sort(here[fresh])
+        here = here[fresh]
         offset = 3 + bool(actions)
         given = dict(zip(names, batch.columns[offset:], strict=True))
         old = _Rows(batch, here[kinds[here] == "update"], given, types)
@@ -277,6 +276,31 @@ def _gather(
         found.changed.deleted += len(gone)
         found.changed.inserted += len(new)
     return found
+
+
+def _joins(stmt: ast.Update | ast.Delete) -> bool:
+    """Whether a row of the table may be met more than once."""
+    return bool(stmt.sources)
+
+
+class _Seen:
+    """The rows of a table that a statement has met; ``repeats`` where one may come again."""
+
+    def __init__(self, repeats: bool) -> None:
+        self._repeats = repeats
+        self._places = np.empty(0, np.int64)
+
+    def fresh(self, places: np.ndarray) -> np.ndarray:
+        """Which of ``places`` are met for the first time, ascending."""
+        if not self._repeats:
+            return np.arange(len(places))
+        unique, first = np.unique(places, return_index=True)
+        is_new = np.ones(len(unique), np.bool_)
+        if len(self._places):
+            at = np.minimum(np.searchsorted(self._places, unique), len(self._places) - 1)
+            is_new = self._places[at] != unique
+        self._places = np.sort(np.concatenate([self._places, unique[is_new]]), kind="stable")
+        return np.sort(first[is_new])
 
 
 def _version(table: Table, prepared: pa.RecordBatch, batch: pa.RecordBatch, rows: np.ndarray) -> pa.RecordBatch:

@@ -19,11 +19,20 @@ import pyarrow as pa
 
 from lake.narrow import widened
 from lake.rows import Predicate
-from lake.storage.catalog.model import DataFile, Table
+from lake.storage.catalog.model import SYSTEM_COLUMNS, DataFile, Table
 from lake.storage.tables.keyed import KeyedTables, KeyedView, TailIndex
 from lake.storage.tables.keys import Keys, encode
 from lake.storage.tables.prune import keeps_file
-from lake.storage.tables.read import Expiry, Reader, Visible, Wanted, chunk_column, group_arrays, read_chunk
+from lake.storage.tables.read import (
+    Expiry,
+    Reader,
+    Visible,
+    Wanted,
+    chunk_column,
+    group_arrays,
+    read_chunk,
+    system_column,
+)
 from lake.storage.tables.runs import Rule, Run
 from lake.storage.tail.tail import Tail
 from lake.types import Date, Decimal, Type
@@ -156,8 +165,15 @@ def _fetched(
     """The row itself."""
     columns = [*wanted, *([expiry.column] if expiry is not None else [])]
     if hit.file is not None:
-        found = group_arrays(reader, hit.file, hit.group, columns, narrow=True)
-        arrays = [widened(found[column.stored].slice(hit.row, 1), column.type.physical) for column in columns]
+        file, group, row = hit.file, hit.group, hit.row
+        made = set() if file.has_system else {column.stored for column in columns} & SYSTEM_COLUMNS.keys()
+        found = group_arrays(reader, file, group, [column for column in columns if column.stored not in made], narrow=True)
+        arrays = [
+            system_column(file, group, column.stored, row, 1)
+            if column.stored in made
+            else widened(found[column.stored].slice(row, 1), column.type.physical)
+            for column in columns
+        ]
     else:
         assert tail is not None, "a row of the tail has a tail"
         start = 0

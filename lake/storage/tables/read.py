@@ -275,11 +275,11 @@ def row_batches(arrays: Sequence[pa.Array], names: Sequence[str], rows: int) -> 
     return batches
 
 
-def system_column(file: DataFile, group: int, name: str) -> pa.Array:
-    """A system column of a row group whose file does not hold it."""
-    rows = file.groups[group]
+def system_column(file: DataFile, group: int, name: str, start: int = 0, count: int | None = None) -> pa.Array:
+    """A system column of a row group whose file does not hold it, or ``count`` rows of it from row ``start``."""
+    rows = file.groups[group] if count is None else count
     if name == ROW_ID:
-        first = file.row_id + sum(file.groups[:group])
+        first = file.row_id + sum(file.groups[:group]) + start
         return pa.array(np.arange(first, first + rows, dtype=np.int64))
     assert name in (VERSION, CREATED_AT, UPDATED_AT), name
     value = file.version if name == VERSION else file.created
