@@ -202,9 +202,9 @@ class Config:
     codec: str = setting("lz4", "LAKE_CODEC", None, "compression of data files", choices=CODECS)
     bucket_requests: int = setting(
         256, "LAKE_BUCKET_REQUESTS", None, "requests to a bucket at once, at first", used=False)
-    file_versions: int = setting(50, "LAKE_FILE_VERSIONS", None, "versions kept of a stored file", used=False)
+    file_versions: int = setting(50, "LAKE_FILE_VERSIONS", None, "versions kept of a stored file")
     file_versions_days: int = setting(
-        90, "LAKE_FILE_VERSIONS_DAYS", None, "how long versions of a stored file are kept", "days", used=False)
+        90, "LAKE_FILE_VERSIONS_DAYS", None, "how long versions of a stored file are kept", "days")
     job: str | None = setting(None, "LAKE_JOB", None, "job id of a write made with `sql`")
 
     # Memory, caches and cores.

@@ -313,6 +313,18 @@ class IoFailure(LakeError, sqlstate="58030"):
     """The object store or the disk failed."""
 
 
+class UndefinedFile(LakeError, sqlstate="58P01"):
+    """No stored file of that path, or no such version of it."""
+
+
+class DuplicateFile(LakeError, sqlstate="58P02"):
+    """A file that is stored already."""
+
+
+class FileChanged(LakeError, sqlstate="58P03"):
+    """A stored file that is at another version than its writer knows."""
+
+
 class DataCorrupted(LakeError, sqlstate="XX001"):
     """Stored bytes whose checksum does not hold."""
 

@@ -46,6 +46,7 @@ from lake.storage.catalog.state import State, display_name
 from lake.storage.commits.sequencer import Acknowledged, Append, Flush, is_same
 from lake.storage.commits.terms import find_address
 from lake.storage.faults import crash_point
+from lake.storage.files import Files
 from lake.storage.lake import Lake, open_store
 from lake.storage.options import StorageOptions
 from lake.types import Type
@@ -184,6 +185,17 @@ class Database:
             error.hint = None  # it offers what the caller is not shown
             raise
         rights.require_all(found, [column.name for column in found.columns])
+
+    def files(self, principal: Principal, role: Role) -> Files:
+        """The files kept in the lake, for a caller that may read (``Role.READ``) or write all of them.
+
+        42501  it may not: a user takes SELECT, or INSERT, on all tables. Spec: HTTP, Files
+        """
+        caller, rights = self.caller(principal)
+        caller.require(role)
+        if rights is not None:
+            rights.require_files("select" if role is Role.READ else "insert")
+        return self.lake.files
 
     def context(self, settings: Settings, cancellation: Cancellation) -> Context:
         """What a query is given; ``stop_statements`` reaches it."""
@@ -387,6 +399,8 @@ def storage_options(config: Config) -> StorageOptions:
         codec=config.codec,
         backlog=config.backlog,
         purge_rows=config.purge_rows,
+        file_versions=config.file_versions,
+        file_versions_days=config.file_versions_days,
         hot_bytes=int(config.hot_gb * (1 << 30)),
         workers=config.cores,
     )

@@ -454,6 +454,7 @@ class Session:
             config=self.database.config,
             enums=self.database.enum,
             sequences=lambda: SessionSequences(self.database, self),
+            files=lambda: self.database.files(self.principal, Role.READ),
         )
 
     def _names(self) -> PgNames:

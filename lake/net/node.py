@@ -3,18 +3,16 @@
     door  ->  await node.execute(principal, text, ...)  ->  Session.execute on a worker thread  ->  Result
 
 Rights, limits and the wording of errors are the same at every door because they all pass here. Anything that is not a
-LakeError becomes ``XX000 internal error`` in one place, ``_guard``, with its trace in the log.
+LakeError becomes ``XX000 internal error`` in one place, ``threads``, with its trace in the log.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from lake import __version__, log
 from lake.config import Config
@@ -30,34 +28,31 @@ from lake.db.session import Session
 from lake.db.write.once import Once
 from lake.errors import (
     InsufficientPrivilege,
-    InternalError,
     InvalidParameter,
     LakeError,
     NodeStopping,
     NotLeading,
     SerializationFailure,
-    StatementTooComplex,
     TooManyRequests,
 )
 from lake.exec.context import Cancellation
-from lake.metrics import HTTP_RUNNING, SESSIONS, STATEMENTS_RUNNING
+from lake.metrics import HTTP_RUNNING, SESSIONS
 from lake.net.feeds import Chunk, Encode, Feeds
 from lake.net.live import Lives
+from lake.net.threads import GONE, Stream, Threads
 from lake.roles import Principal, Role
 from lake.storage.commits.sequencer import Acknowledged
+from lake.storage.files import Files
 from lake.types import Type
 
 T = TypeVar("T")
 
-STATEMENTS_MAX: Final = 64  # running at once; each has a thread of its own that mostly waits for the engine's workers
-WAITING_MAX: Final = 1_024  # statements in line behind those; one more is refused with 53300
 SESSIONS_MAX: Final = 10_000
 EXPIRE_SECS: Final = 5.0  # between two looks for sessions and transactions that are idle too long
 APPEND_TRIES: Final = 5  # of rows whose table is altered while they are on their way
 AFTER_SECS_MAX: Final = 30.0  # how long a request waits for the commit it asks for
 RECALLED_CHARS: Final = 4 << 10  # of a statement whose answer is looked up on the event loop
 RECALLED_BYTES: Final = 64 << 10  # of an answer that is encoded there
-GONE: Final = "canceling statement because its caller went away"
 
 
 @dataclass(slots=True)
@@ -75,8 +70,9 @@ class Node:
         self.callers = SignIn(database.lake, config, database.clock)
         self.state = "starting"
         self.address = config.addr
-        self._threads = ThreadPoolExecutor(STATEMENTS_MAX, thread_name_prefix="statement")
-        self._running = 0  # statements on threads or in line for one
+        self._threads = Threads()
+        self.call = self._threads.call
+        self.background = self._threads.background
         self._requests = 0
         self._idle = asyncio.Event()
         self._sessions: dict[tuple[str, str], _Kept] = {}
@@ -202,7 +198,7 @@ class Node:
         except asyncio.CancelledError:
             cancellation.stop(GONE)
             raise
-        return Stream(self, result, make(result), cancellation)
+        return Stream(self._threads, result, make(result), cancellation)
 
     def recall(
         self, session: Session, text: str, params: Mapping[str, Any] | None, stale_ms: int | None
@@ -211,36 +207,6 @@ class Node:
         if len(text) > RECALLED_CHARS:
             return None
         return session.recall(text, params, stale_ms, RECALLED_BYTES)
-
-    async def call(self, work: Callable[[], T]) -> T:
-        """Runs blocking work on a worker thread.
-
-        53300  too many statements wait already
-        """
-        waiting: _Waiting[T] = self._take_in()
-        self._threads.submit(waiting.run, work)
-        return await waiting.answer
-
-    async def follow(self, work: Callable[[], Future[T]]) -> T:
-        """Runs blocking work on a worker thread, and waits without one for what the work has set going."""
-        waiting: _Waiting[T] = self._take_in()
-        self._threads.submit(waiting.follow, work)
-        return await waiting.answer
-
-    def _take_in(self) -> _Waiting[Any]:
-        if self._running >= STATEMENTS_MAX + WAITING_MAX:
-            raise TooManyRequests(f"{WAITING_MAX} statements are waiting already; try again")
-        self._running += 1
-        STATEMENTS_RUNNING.set(self._running)
-        return _Waiting(self._ended)
-
-    def _ended(self) -> None:
-        self._running -= 1
-        STATEMENTS_RUNNING.set(self._running)
-
-    def background(self, work: Callable[[], object]) -> None:
-        """Runs blocking work on a worker thread, and nobody waits for it."""
-        self._threads.submit(_guard, work)
 
     @contextlib.contextmanager
     def request(self) -> Iterator[None]:
@@ -277,7 +243,7 @@ class Node:
         append = self.database.append
         for attempt in range(APPEND_TRIES):
             try:
-                return await self.follow(
+                return await self._threads.follow(
                     lambda: append(_name(table), body, is_arrow=is_arrow, once=once, principal=principal)
                 )
             except SerializationFailure:  # the table was altered between the look at its rules and the commit
@@ -333,6 +299,13 @@ class Node:
         if commit > self.database.version:
             await self.call(lambda: self.database.wait_for(commit, AFTER_SECS_MAX))
 
+    async def files(self, principal: Principal, role: Role, work: Callable[[Files], T]) -> T:
+        """What ``work`` answers of the files kept in the lake, for a caller that may read or write them.
+
+        42501  it may not. Spec: HTTP, Files
+        """
+        return await self.call(lambda: work(self.database.files(principal, role)))
+
     async def tier(self, principal: Principal) -> int:
         """Writes the log into Parquet; how many rows were waiting."""
         principal.require(Role.ADMIN)
@@ -386,109 +359,13 @@ class Node:
     @property
     def running(self) -> int:
         """Statements on threads or in line for one."""
-        return self._running
+        return self._threads.running
 
     def close(self) -> None:
         """Stops what still runs, and ends the threads and the database: everything acknowledged is durable already."""
         self.database.stop_statements("terminating the statement because the node stops")
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
         self.database.close()
-
-
-class _Waiting(Generic[T]):
-    """A coroutine that waits for a worker thread: the thread finishes it, and wakes the loop once."""
-
-    def __init__(self, ended: Callable[[], None]) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._ended = ended
-        self.answer: asyncio.Future[T] = self._loop.create_future()
-
-    def run(self, work: Callable[[], T]) -> None:
-        """On a worker thread: runs ``work``, unless whoever asked has gone."""
-        done: T | None = None
-        failure: BaseException | None = None
-        if not self.answer.cancelled():
-            try:
-                done = _guard(work)
-            except LakeError as error:
-                failure = error
-        self._finish(done, failure)
-
-    def follow(self, work: Callable[[], Future[T]]) -> None:
-        """On a worker thread: runs ``work``; the future it answers finishes this one."""
-        try:
-            _guard(work).add_done_callback(self._followed)
-        except LakeError as error:
-            self._finish(None, error)
-
-    def _followed(self, future: Future[T]) -> None:
-        failure = future.exception()
-        self._finish(None if failure is not None else future.result(), failure)
-
-    def _finish(self, done: T | None, failure: BaseException | None) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and with it everyone who could wait
-            self._loop.call_soon_threadsafe(self._settle, done, failure)
-
-    def _settle(self, done: T | None, failure: BaseException | None) -> None:
-        self._ended()
-        if self.answer.cancelled():
-            return
-        if failure is not None:
-            self.answer.set_exception(failure)
-        else:
-            self.answer.set_result(cast(T, done))
-
-
-class Stream(Generic[T]):
-    """An answer that is made piece by piece on worker threads; one reader, which closes it."""
-
-    def __init__(self, node: Node, result: Result, pieces: Iterator[T], cancellation: Cancellation) -> None:
-        self.result = result
-        self._node = node
-        self._pieces = pieces
-        self._cancellation = cancellation
-        self._one_at_a_time = threading.Lock()
-        self._ended = False
-
-    async def next(self) -> T | None:
-        """The next piece; None at the end."""
-        return await self._node.call(self._next)
-
-    def close(self) -> None:
-        """Stops the statement, if it still runs, and lets go of what it holds. Returns at once."""
-        if not self._ended:
-            self._cancellation.stop(GONE)
-            self._node.background(self._let_go)
-
-    def _next(self) -> T | None:
-        with self._one_at_a_time:
-            try:
-                piece = next(self._pieces, None)
-                self._ended = piece is None
-            except BaseException:
-                self._ended = True
-                raise
-            return piece
-
-    def _let_go(self) -> None:
-        with self._one_at_a_time:
-            close = getattr(self._pieces, "close", None)
-            if close is not None:
-                close()
-            self.result.close()
-
-
-def _guard(work: Callable[[], T]) -> T:
-    """Runs ``work``; what is not a LakeError becomes one, with its trace in the log."""
-    try:
-        return work()
-    except LakeError:
-        raise
-    except RecursionError as error:
-        raise StatementTooComplex("the statement is nested too deep") from error
-    except Exception as error:
-        log.error("internal error", error)
-        raise InternalError(f"internal error: {type(error).__name__}: {error}") from error
 
 
 def _name(text: str) -> tuple[str, ...]:

@@ -107,6 +107,7 @@ class Settings:
     sequences   makes what hands out the numbers of sequences
     names       makes what the functions of pg_catalog look names and oids up in
     config      the program's configuration, for functions that reach out of it
+    files       makes what reads the files kept in the lake, for a caller that may
     """
 
     now: int
@@ -123,6 +124,7 @@ class Settings:
     config: Config | None = field(default=None, compare=False, repr=False)
     enums: Callable[[str], tuple[str, tuple[str, ...]] | None] | None = field(default=None, compare=False, repr=False)
     sequences: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
+    files: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
 
 
 __all__ = ["Catalog", "ColumnStatistics", "Settings", "Table", "TableColumn", "TableStatistics", "View"]

@@ -35,6 +35,7 @@ from lake.storage.commits import checkpoint, terms
 from lake.storage.commits.log import Log
 from lake.storage.commits.sequencer import Acknowledged, Append, Flush, Sequencer
 from lake.storage.faults import crash_point
+from lake.storage.files import Files
 from lake.storage.objects.base import ObjectStore
 from lake.storage.objects.local import LocalStore
 from lake.storage.objects.memory import MemoryStore
@@ -68,6 +69,7 @@ class Lake:
         self.manifests = Manifests(store)
         self.statistics = StatisticsCache()
         self.keyed = KeyedTables()
+        self.files = Files(store, clock, versions=options.file_versions, days=options.file_versions_days)
         self.reader = Reader(store, Footers(), HotColumns(options.hot_bytes, clock.monotonic))
         self._changed = threading.Condition()
         self._state, uncovered = checkpoint.open_state(store, self.log)

@@ -19,6 +19,8 @@ class StorageOptions:
     purge_rows         deleted rows past their time that are enough to write files anew; so is a tenth of the table
     producers_secs     how long a producer that sends nothing is remembered
     orphan_secs        age at which a file that nothing names is removed
+    file_versions, file_versions_days
+                       how many versions of a stored file stay, and for how long
     codec              compression of data files: ``lz4``, ``zstd``, ``snappy``, ``none``
     backlog            rows that may wait for tiering before commits pause
     queue_flushes      flushes that may wait for a commit
@@ -41,6 +43,8 @@ class StorageOptions:
     purge_rows: int = 100_000
     producers_secs: float = 30 * 86_400.0
     orphan_secs: float = 86_400.0
+    file_versions: int = 50
+    file_versions_days: int = 90
     codec: str = "lz4"
     backlog: int = 10_000_000
     queue_flushes: int = 16_384

@@ -85,6 +85,8 @@ MATRIX: Final[dict[type[ast.Statement], tuple[Row, ...]]] = {
         Row("SELECT * FROM pg_catalog.pg_class", EVERYBODY),
         Row("SELECT * FROM lake.users", EVERYBODY),
         Row("SELECT * FROM 'nowhere.csv'", frozenset()),
+        Row("SELECT * FROM files()", ADMINS | {"read", "write", "everything"}),
+        Row("SELECT file_read('none')", ADMINS | {"read", "write", "everything"}),
         Row("SELECT nextval('counter')", ADMINS | {"write", "inserts", "updates", "deletes", "alls", "schemas", "everything"}),
     ),
     ast.Explain: (
@@ -183,6 +185,10 @@ ENDPOINTS: Final[dict[tuple[str, str], tuple[str, str, frozenset[str]]]] = {
     ("POST", "/tier"): ("/tier", "", ADMINS),
     ("GET", "/lookup/{table}/{key}"): ("/lookup/keyed/1", "", LAKE | {"read", "write"}),
     ("GET", "/watch/{table}"): ("/watch/t?after=1000000000", "", READERS),
+    ("PUT", "/files/{path}"): ("/files/matrix", "x", ADMINS | {"write", "everything"}),
+    ("GET", "/files/{path}"): ("/files/matrix", "", ADMINS | {"read", "write", "everything"}),
+    ("POST", "/files/{path}"): ("/files/matrix?restore=none", "", ADMINS | {"write", "everything"}),
+    ("DELETE", "/files/{path}"): ("/files/none", "", ADMINS | {"write", "everything"}),
     ("GET", "/live"): ("/live?sql=SELECT%20nothing%20FROM%20t", "", EVERYBODY),
     ("POST", "/live"): ("/live", "{}", EVERYBODY),
 }

@@ -43,6 +43,8 @@ def test_missing_objects_are_said_to_be(store: ObjectStore) -> None:
             read("no/such/object")
     store.delete("no/such/object")
     assert store.list("no/") == []
+    store.put("folder/object", b"x")
+    assert store.head("folder") is None, "a folder is no object"
 
 
 def test_put_if_absent_is_won_once(store: ObjectStore) -> None:

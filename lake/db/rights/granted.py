@@ -118,6 +118,14 @@ class Rights:
             keys = {name: name for name in names}
         return {name: refusal("select", relation, name) for name in names if keys.get(name) not in granted}
 
+    def require_files(self, privilege: str) -> None:
+        """Returns when the user holds a privilege on all tables, which is what the lake's files take.
+
+        42501  it does not
+        """
+        if privilege not in self.lake:
+            raise InsufficientPrivilege(f"permission denied: {privilege.upper()} on files: it takes a grant ON ALL TABLES")
+
     def sees(self, relation: Relation) -> bool:
         """Whether listings show the relation: some right to it is enough."""
         if self.columns.get(relation.id):

@@ -1,7 +1,8 @@
 """The aiohttp application: sign-in, roles, drain and errors around every endpoint of ROUTES.
 
 An error answers its message as plain text with its SQLSTATE in ``x-lake-sqlstate``: 401 and 403 for rights, 404 for a path
-that is none, 413 for a body too large, 503 from a node that stops, else 500.
+or file that is none, 409 and 412 for a file that somebody else saved, 413 for a body too large, 503 from a node that
+stops, else 500.
 Spec: HTTP, Query, answer rule 7; Authentication; Errors.
 """
 
@@ -17,11 +18,13 @@ from aiohttp import web
 from lake import log
 from lake.db.accounted import Origin
 from lake.db.rights.credentials import NOTHING, Credentials
-from lake.doors.http import append, define, operations, sql, streams  # noqa: F401  (importing them fills ROUTES)
+from lake.doors.http import append, define, files, operations, sql, streams  # noqa: F401  (importing them fills ROUTES)
 from lake.doors.http.pages import Pages
 from lake.doors.http.routes import CALLER, NODE, ROUTES, Handler, Route
 from lake.doors.http.sql import PAGES
 from lake.errors import (
+    DuplicateFile,
+    FileChanged,
     InsufficientPrivilege,
     InternalError,
     InvalidAuthorization,
@@ -30,6 +33,7 @@ from lake.errors import (
     NodeStopping,
     NotLeading,
     ProgramLimitExceeded,
+    UndefinedFile,
 )
 from lake.metrics import HTTP_REQUESTS
 from lake.net.node import Node
@@ -42,6 +46,9 @@ STATUS: Final[dict[type[LakeError], int]] = {
     InsufficientPrivilege: 403,
     NodeStopping: 503,
     NotLeading: 503,
+    UndefinedFile: 404,
+    DuplicateFile: 409,
+    FileChanged: 412,
 }
 
 
@@ -52,7 +59,7 @@ def make_app(node: Node) -> web.Application:
     app[PAGES] = Pages(node.database.clock, node.config.pages_mb << 20)
     for row in ROUTES:
         handler = _checked(row)
-        app.router.add_route(row.method, row.path, handler)
+        app.router.add_route(row.method, row.path.replace("{path}", "{path:.*}"), handler)
     return app
 
 

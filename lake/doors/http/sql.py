@@ -22,7 +22,7 @@ from lake.doors.http import encode
 from lake.doors.http.pages import Pages
 from lake.doors.http.routes import caller_of, json_answer, node_of, route
 from lake.errors import FeatureNotSupported, InvalidParameter, LakeError, ProtocolViolation
-from lake.net.node import Stream
+from lake.net.threads import Stream
 from lake.roles import Role
 
 FIRST_ROWS: Final = 10_000

@@ -36,7 +36,7 @@ from lake.errors import (
     TooManyRequests,
 )
 from lake.exec.context import Cancellation
-from lake.net.node import GONE
+from lake.net.threads import GONE
 from lake.types import TEXT, pg_oid
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import stat
 import threading
 import uuid
 from collections.abc import Iterator
@@ -76,9 +77,10 @@ class LocalStore:
         OBJECT_REQUESTS.add(op="head")
         try:
             with _reading(name):
-                return _info(name, os.stat(self.path(name)))
+                found = os.stat(self.path(name))
         except ObjectMissing:
             return None
+        return _info(name, found) if stat.S_ISREG(found.st_mode) else None  # a folder is no object
 
     def put(self, name: str, data: bytes) -> None:
         """Writes or replaces, by renaming a temporary file."""
@@ -307,9 +309,9 @@ def _entries(root: str, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
         return
 
 
-def _info(name: str, stat: os.stat_result) -> ObjectInfo:
-    etag = f"{stat.st_ino:x}-{stat.st_mtime_ns:x}-{stat.st_size:x}"
-    return ObjectInfo(name, stat.st_size, stat.st_mtime_ns // 1_000, etag)
+def _info(name: str, found: os.stat_result) -> ObjectInfo:
+    etag = f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"
+    return ObjectInfo(name, found.st_size, found.st_mtime_ns // 1_000, etag)
 
 
 def _write_all(fd: int, data: bytes) -> None:

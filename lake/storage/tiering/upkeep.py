@@ -5,7 +5,7 @@
     seal      files past 128 to manifests
     expire    tables and rows of the past whose retention is over; replaced files and tiered segments that nobody reads
     log       a checkpoint when one is due; commits that checkpoints cover
-    orphans   once an hour, and producers that have been silent for long
+    orphans   once an hour, and producers that have been silent for long, and versions of stored files
     alive     the leader's mark, every ten seconds, once it has an address
 """
 
@@ -173,6 +173,7 @@ class Upkeep:
             self._orphans_at = now
             self._submit(forget_producers(lake.state, now=wall, options=options))
             remove_orphans(lake.store, lake.manifests, lambda: lake.state, now=wall, orphan_secs=options.orphan_secs)
+            lake.files.expire()
 
     def _beat(self, now: float) -> None:
         if self._address is not None and now - self._beat_at >= terms.HEARTBEAT_SECS:
