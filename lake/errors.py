@@ -85,6 +85,10 @@ class DatetimeOverflow(LakeError, sqlstate="22008"):
     """A date or time out of its type's range."""
 
 
+class IntervalFieldOverflow(LakeError, sqlstate="22015"):
+    """A part of an interval out of its range."""
+
+
 class DivisionByZero(LakeError, sqlstate="22012"):
     """Division of an integer or decimal by zero."""
 

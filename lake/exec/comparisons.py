@@ -17,6 +17,7 @@ from lake.exec import decimals
 from lake.exec.constants import as_array, physical_values
 from lake.exec.decimals import Value
 from lake.exec.kernels import views
+from lake.exec.kernels.hashing import DAYS_OF_MONTH, alike
 from lake.types import Decimal, Float, Interval, List, Map, Null, Struct, Type
 
 _ARROW: Final[dict[str, Callable[..., Any]]] = {
@@ -26,7 +27,6 @@ _PYTHON: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 NANOSECONDS_OF_DAY: Final = 86_400_000_000_000
-DAYS_OF_MONTH: Final = 30
 
 
 def compare(op: str, left: Value, right: Value, type: Type) -> Value:
@@ -123,6 +123,8 @@ def order_key(value: Any) -> Any:
     """A key by which Python orders a physical value as SQL does: NaN after all numbers, NULL items last."""
     if value is None:
         return (2,)
+    if isinstance(value, pa.MonthDayNano):
+        return (1, alike(value))
     if isinstance(value, tuple):
         return (1, *(order_key(item) for item in value))
     if isinstance(value, float) and value != value:

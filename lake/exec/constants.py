@@ -122,8 +122,6 @@ def physical_values(array: pa.Array, type: Type) -> list[Any]:
             return array.cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
         case Decimal() if pa.types.is_decimal128(array.type):
             return [None if item is None else int(item.scaleb(type.scale, decimals._EXACT)) for item in array.to_pylist()]
-        case Interval():
-            return [None if item is None else tuple(item) for item in array.to_pylist()]
         case List(of):
             items = physical_values(array.values, of)
             offsets = array.offsets.to_pylist()

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Final, NoReturn
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from lake.errors import DatetimeOverflow, InvalidParameter, InvalidText, NumericOutOfRange
+from lake.errors import DatetimeOverflow, IntervalFieldOverflow, InvalidParameter, InvalidText, NumericOutOfRange
 
 MICROS_PER_SECOND: Final = 1_000_000
 MICROS_PER_DAY: Final = 86_400 * MICROS_PER_SECOND
@@ -244,8 +244,8 @@ _UNIT_NAMES: Final = {
     **dict.fromkeys(("ns", "nsec", "nsecs"), "nanosecond"),
 }
 _TOKEN = re.compile(
-    r"\s*(?:(?P<clock>[+-]?\d+:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)|(?P<years>[+-]?\d+)-(?P<months>\d{1,2})(?!\d)"
-    r"|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))|(?P<word>[A-Za-z]+)|(?P<at>@))"
+    r"\s*(?:(?P<clock>[+-]?\d+:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)|(?P<years>[+-]?\d+)-(?P<months>\d{1,2})(?!\S)"
+    r"|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?![-+\d.:])|(?P<word>[A-Za-z]+)|(?P<at>@))"
 )
 _ISO = re.compile(
     r"P(?:(?P<year>[+-]?[\d.]+)Y)?(?:(?P<month>[+-]?[\d.]+)M)?(?:(?P<week>[+-]?[\d.]+)W)?(?:(?P<day>[+-]?[\d.]+)D)?"
@@ -289,7 +289,7 @@ def parse_interval(text: str, unit: str | None = None) -> Interval:
         if pending is not None:  # a bare number before a clock counts days: '3 04:05:06'
             total, pending = _add(total, _times(pending, "day")), None
         if token["clock"]:
-            total = _add(total, (0, 0, _clock(token["clock"], unit)))
+            total = _add(total, (0, 0, _clock(token["clock"], text, unit)))
         elif token["years"]:
             years, months = token["years"], int(token["months"])
             sign = -1 if years.startswith("-") else 1
@@ -324,19 +324,21 @@ def _default_unit(unit: str | None) -> str:
     return name
 
 
-def _clock(text: str, unit: str | None) -> int:
-    sign = -1 if text.startswith("-") else 1
-    parts = text.lstrip("+-").split(":")
+def _clock(clock: str, text: str, unit: str | None) -> int:
+    sign = -1 if clock.startswith("-") else 1
+    parts = clock.lstrip("+-").split(":")
     if len(parts) == 2 and unit is not None and unit.lower().replace(" ", "") == "minutetosecond":
         parts.insert(0, "0")
     hours, minutes, seconds = int(parts[0]), int(parts[1]), Fraction(parts[2] if len(parts) > 2 else "0")
+    if minutes > 59 or seconds > 60:
+        raise IntervalFieldOverflow(f'interval field value out of range: "{text}"')
     return sign * round(((hours * 60 + minutes) * 60 + seconds) * NANOS_PER_SECOND)
 
 
 def _parse_iso(trimmed: str, text: str) -> Interval:
     fields = _ISO_FIELDS.fullmatch(trimmed)
     if fields is not None:
-        nanos = _clock(fields[4], None) if fields[4] else 0
+        nanos = _clock(fields[4], text, None) if fields[4] else 0
         return _checked((int(fields[1]) * 12 + int(fields[2]), int(fields[3]), nanos), text)
     match = _ISO.fullmatch(trimmed)
     if match is None or len(trimmed) < 3 or trimmed[-1] in "Tt":
@@ -368,5 +370,5 @@ def _add(left: Interval, right: Interval) -> Interval:
 
 def _checked(value: Interval, text: str) -> Interval:
     if abs(value[0]) >= 1 << 31 or abs(value[1]) >= 1 << 31 or abs(value[2]) >= 1 << 63:
-        raise DatetimeOverflow(f'interval field value out of range: "{text}"')
+        raise IntervalFieldOverflow(f'interval field value out of range: "{text}"')
     return value

@@ -449,7 +449,7 @@ def _same(left: Sequence[pa.Array], rows: Numbers, right: Sequence[pa.Array], ot
         return same
     for one, other in zip(left, right):
         ours, theirs = one.take(pa.array(rows)), other.take(pa.array(others))
-        if pa.types.is_nested(ours.type):
+        if pa.types.is_nested(ours.type) or pa.types.is_interval(ours.type):
             pairs = zip(spelled(ours).to_pylist(), spelled(theirs).to_pylist())
             same &= np.fromiter((a == b for a, b in pairs), np.bool_, len(rows))
             continue

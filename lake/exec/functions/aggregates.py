@@ -11,13 +11,14 @@ import pyarrow as pa
 from lake.errors import DatetimeOverflow, UndefinedFunction
 from lake.exec import decimals
 from lake.exec.cast import DOUBLE_EXACT_MAX, interval_array, interval_parts
-from lake.exec.comparisons import DAYS_OF_MONTH, NANOSECONDS_OF_DAY
+from lake.exec.comparisons import NANOSECONDS_OF_DAY
 from lake.exec.decimals import Scaled
 from lake.exec.functions.arithmetic import INTEGER_NAMES, same_type
 from lake.exec.kernels import views
 from lake.exec.kernels.aggregates import Count, SumInteger, resized
 from lake.exec.kernels.exact_sum import ExactSum
 from lake.exec.kernels.extremes import BitCombination, PickedRows, extreme
+from lake.exec.kernels.hashing import DAYS_OF_MONTH
 from lake.sql.registry import Accumulator, CallInfo, aggregate
 from lake.types import BIGINT, DECIMAL_DIGITS_MAX, DOUBLE, Decimal, Float, Integer, Type
 

@@ -20,10 +20,11 @@ from lake.exec.cast import (
     interval_parts,
     to_wall,
 )
-from lake.exec.comparisons import DAYS_OF_MONTH, NANOSECONDS_OF_DAY
+from lake.exec.comparisons import NANOSECONDS_OF_DAY
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import NOT_CONSTANT, columns, constant, with_constants
 from lake.exec.kernels import views
+from lake.exec.kernels.hashing import DAYS_OF_MONTH
 from lake.sql.registry import CallInfo, scalar
 from lake.types import BIGINT, DOUBLE, INT, Interval, Time, Timestamp, Type
 

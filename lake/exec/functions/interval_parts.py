@@ -7,22 +7,28 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from lake.errors import DatetimeOverflow, DivisionByZero
+from lake.errors import DatetimeOverflow, DivisionByZero, InvalidParameter
 from lake.exec import decimals
 from lake.exec.cast import (
     decimal_to_double,
     interval_array,
     interval_parts,
 )
-from lake.exec.comparisons import DAYS_OF_MONTH, NANOSECONDS_OF_DAY
+from lake.exec.comparisons import NANOSECONDS_OF_DAY
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import all_valid, columns
+from lake.exec.functions.columns import all_valid, columns, with_constants
+from lake.exec.functions.date_fields import FIELDS
 from lake.exec.kernels import views
+from lake.exec.kernels.hashing import DAYS_OF_MONTH
 from lake.sql.registry import CallInfo, scalar
-from lake.types import Decimal, Float
+from lake.types import INTERVAL, Decimal, Float
 
 GROUP: Final = "dates"
 SECONDS_OF_DAY: Final = 86_400
+UNIT_MONTHS: Final = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1_200, "millennium": 12_000}
+UNIT_NANOSECONDS: Final = {
+    "microsecond": 1_000, "millisecond": 10**6, "second": 10**9, "minute": 60 * 10**9, "hour": 3_600 * 10**9,
+}  # fmt: skip
 
 
 @scalar("+(a INTERVAL, b INTERVAL) -> INTERVAL", group=GROUP)
@@ -117,6 +123,8 @@ def _scaled_interval(length: Value, factor: Value, type: Any, *, divide: bool = 
     seconds = np.round((scaled[1] - whole_days + of_months - np.trunc(of_months)) * SECONDS_OF_DAY, 6)
     carried = np.where(np.abs(seconds) >= SECONDS_OF_DAY, np.trunc(seconds / SECONDS_OF_DAY), 0.0)
     whole_days += carried + np.trunc(of_months)
+    if whole_months.size and not max(np.abs(whole_months).max(), np.abs(whole_days).max()) < 2.0**31:
+        raise DatetimeOverflow("interval out of range")
     time = np.round(scaled[2] / 1000 + (seconds - carried * SECONDS_OF_DAY) * 1e6) * 1000
     if time.size and not (np.abs(time).max() < 2.0**63):
         raise DatetimeOverflow("interval out of range")
@@ -157,12 +165,60 @@ def justify_days(length: pa.Array) -> pa.Array:
     return intervals([months, days, nanoseconds], views.valid_of(length))
 
 
+@scalar("justify_interval(length INTERVAL) -> INTERVAL", group=GROUP, origin="postgres")
+def justify_interval(length: pa.Array) -> pa.Array:
+    """The interval with each 24 hours as a day and each 30 days as a month, and all parts of one sign.
+
+    >>> justify_interval(INTERVAL '1 month -1 hour')
+    29 days 23 hours
+    """
+    months, days, nanoseconds = interval_parts(length)
+    whole = np.abs(nanoseconds) // NANOSECONDS_OF_DAY * np.sign(nanoseconds)
+    months, days = _justified(months, days + whole, DAYS_OF_MONTH)
+    nanoseconds = nanoseconds - whole * NANOSECONDS_OF_DAY
+    # A month gives way to hours of the other sign where no days stand between.
+    step = np.where(days == 0, np.where((months > 0) & (nanoseconds < 0), 1, 0) - np.where((months < 0) & (nanoseconds > 0), 1, 0), 0)
+    months, days = months - step, days + step * DAYS_OF_MONTH
+    days, nanoseconds = _justified(days, nanoseconds, NANOSECONDS_OF_DAY)
+    return intervals([months, days, nanoseconds], views.valid_of(length))
+
+
 def _justified(large: Any, small: Any, size: int) -> tuple[Any, Any]:
     """Units of ``size`` smaller ones taken out of those; then one is given back or taken where their signs differ."""
     whole = np.abs(small) // size * np.sign(small)
     large, small = large + whole, small - whole * size
     step = np.where((large > 0) & (small < 0), 1, 0) - np.where((large < 0) & (small > 0), 1, 0)
     return large - step, small + step * size
+
+
+@scalar("date_trunc(unit VARCHAR, length INTERVAL) -> INTERVAL", group=GROUP, origin="postgres", aliases=("datetrunc",))
+def truncate_interval(unit: Value, length: Value) -> pa.Array:
+    """The interval without what is less than a unit, toward zero.
+
+    >>> date_trunc('hour', INTERVAL '3 days 04:05:06')
+    3 days 4 hours
+
+    22023  no such unit, or weeks, whose days months do not hold
+    """
+
+    def run(column: pa.Array, unit: str) -> pa.Array:
+        name = FIELDS.get(unit.lower(), "")
+        months, days, nanoseconds = interval_parts(column)
+        if name in UNIT_MONTHS:
+            months, days, nanoseconds = _toward_zero(months, UNIT_MONTHS[name]), days * 0, nanoseconds * 0
+        elif name in UNIT_NANOSECONDS:
+            nanoseconds = _toward_zero(nanoseconds, UNIT_NANOSECONDS[name])
+        elif name == "day":
+            nanoseconds = nanoseconds * 0
+        else:
+            raise InvalidParameter(f'unit "{unit}" not recognized for type interval')
+        return intervals([months, days, nanoseconds], views.valid_of(column))
+
+    return with_constants(run, INTERVAL.arrow, length, unit)
+
+
+def _toward_zero(numbers: Any, size: int) -> Any:
+    return np.abs(numbers) // size * size * np.sign(numbers)
 
 
 @scalar("to_years(count BIGINT) -> INTERVAL", group=GROUP, origin="duckdb")

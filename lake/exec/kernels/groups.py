@@ -5,7 +5,7 @@
     table.insert([["b", NULL], [1, 1]])          -> [1, 2]
     table.keys()                                 -> [["a", "b", NULL], [1, 1, 1]]
 
-Numbers follow first appearance. NULLs are equal to one another, as are NaNs, and 0.0 and -0.0.
+Numbers follow first appearance. NULLs are equal to one another, as are NaNs, 0.0 and -0.0, and a month and 30 days.
 
 How it is done: each column becomes one int64 word a row that is equal where the values are (texts and wide values are
 numbered by a table of their own). Several columns whose ranges are small are packed into one word; words are numbered by a
@@ -34,7 +34,6 @@ from lake.exec.kernels.views import (
     concat,
     is_fixed,
     is_text,
-    is_wide,
     mask_of,
     single,
     text_array,
@@ -117,7 +116,7 @@ class TextKey:
 
 
 class WideKey:
-    """A column of sixteen bytes a row (decimal128, interval): the word is the value's number."""
+    """A column of sixteen bytes a row (decimal128): the word is the value's number."""
 
     def __init__(self, type: pa.DataType) -> None:
         self._type = type
@@ -142,24 +141,26 @@ class WideKey:
         return to_array(rows[words] if len(rows) else np.zeros((len(words), 2), np.int64), self._type, valid)
 
 
-class NestedKey:
-    """A column of lists or structs: the word is the number of the value's spelling."""
+class AlikeKey:
+    """A column of values that may be equal and differ still (lists, structs, intervals): the word is the number of their
+    spelling, and the first of equal values stands for all."""
 
     def __init__(self, type: pa.DataType) -> None:
-        self._texts = TextKey(pa.string())
+        self._spellings = WideKey(pa.decimal128(38)) if pa.types.is_interval(type) else TextKey(pa.string())
         self._pieces: list[pa.Array] = [pa.nulls(0, type)]
         self._known = 0
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory that the key's table takes."""
-        return self._texts.nbytes + sum(int(piece.nbytes) for piece in self._pieces)
+        return self._spellings.nbytes + sum(int(piece.nbytes) for piece in self._pieces)
 
     def insert(self, array: pa.Array) -> Ints:
-        """int64[rows]: a word for each row."""
-        words = self._texts.insert(spelled(array))
+        """int64[rows]: a word for each row; 0 for NULL."""
         valid = mask_of(array)
-        live = np.flatnonzero(valid) if valid.size else np.arange(len(words))
+        live = np.flatnonzero(valid) if valid.size else np.arange(len(array))
+        words = np.zeros(len(array), np.int64)
+        words[live] = self._spellings.insert(spelled(array.take(pa.array(live)) if valid.size else array))
         distinct, first = np.unique(words[live], return_index=True)
         first = live[first[distinct >= self._known]]
         self._pieces.append(array.take(pa.array(first)))
@@ -168,25 +169,25 @@ class NestedKey:
 
     def find(self, array: pa.Array) -> Ints:
         """int64[rows]: a word for each row; -1 for values that were not inserted."""
-        return self._texts.find(spelled(array))
+        return self._spellings.find(spelled(array))
 
     def decode(self, words: Ints, valid: Ints) -> pa.Array:
         """The values that the words stand for."""
         return concat(self._pieces).take(to_array(words, pa.int64(), valid))
 
 
-KeyColumn = NumberKey | TextKey | WideKey | NestedKey
+KeyColumn = NumberKey | TextKey | WideKey | AlikeKey
 
 
 def key_column(type: pa.DataType) -> KeyColumn:
     """What turns a column of ``type`` into words."""
     if is_text(type) or (pa.types.is_dictionary(type) and is_text(type.value_type)):
         return TextKey(type)
-    if is_wide(type):
+    if pa.types.is_decimal128(type):
         return WideKey(type)
     if is_fixed(type) or pa.types.is_null(type):
         return NumberKey(type)
-    return NestedKey(type)
+    return AlikeKey(type)
 
 
 # --- packing ---------------------------------------------------------------------------------------------------------

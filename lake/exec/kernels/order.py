@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lake.exec.kernels import kernel, rehearsal
 from lake.exec.kernels.groups import key_column
-from lake.exec.kernels.hashing import load_word, same_bytes
+from lake.exec.kernels.hashing import alike, lengths_of, load_word, same_bytes
 from lake.exec.kernels.sorting import Field, sort_fields
 from lake.exec.kernels.tables import bounds
 from lake.exec.kernels.text_table import TextTable
@@ -117,21 +117,13 @@ def _signed_parts(array: pa.Array, valid: Ints) -> list[Ints]:
     if is_text(type):
         return [text_ranks(array)]
     if pa.types.is_interval(type):
-        return _interval_parts(values_of(array))
+        return list(np.ascontiguousarray(lengths_of(values_of(array)).T))
     if is_wide(type):
         words = values_of(array)
         return [np.ascontiguousarray(words[:, 1]), words[:, 0] ^ SIGN]
     if pa.types.is_nested(type):
         return [_nested_ranks(array)]
     return [ordered_words(array)]
-
-
-def _interval_parts(words: Ints) -> list[Ints]:
-    """Whole seconds with months of 30 days, nanoseconds beyond; then months and days, so that equal means the same."""
-    months = words[:, 0].astype(np.int32).astype(np.int64)
-    days = words[:, 0] >> 32
-    seconds, nanoseconds = np.divmod(words[:, 1], 1_000_000_000)
-    return [(months * 30 + days) * 86_400 + seconds, nanoseconds, months, days]
 
 
 def _nested_ranks(array: pa.Array) -> Ints:
@@ -148,7 +140,9 @@ def _nested_key(value: Any) -> Any:
         value = list(value.values())
     if isinstance(value, list):
         return (0, tuple(_nested_key(item) for item in value))
-    return (0, value)
+    if isinstance(value, float):
+        return (0, value != value, 0.0 if value != value else value)
+    return (0, alike(value))
 
 
 def _fields(words: Ints, valid: Ints, direction: Direction, *, is_first: bool) -> list[Field]:
