@@ -177,7 +177,8 @@ def justify_interval(length: pa.Array) -> pa.Array:
     months, days = _justified(months, days + whole, DAYS_OF_MONTH)
     nanoseconds = nanoseconds - whole * NANOSECONDS_OF_DAY
     # A month gives way to hours of the other sign where no days stand between.
-    step = np.where(days == 0, np.where((months > 0) & (nanoseconds < 0), 1, 0) - np.where((months < 0) & (nanoseconds > 0), 1, 0), 0)
+    step = np.where((months > 0) & (nanoseconds < 0), 1, 0) - np.where((months < 0) & (nanoseconds > 0), 1, 0)
+    step = np.where(days == 0, step, 0)
     months, days = months - step, days + step * DAYS_OF_MONTH
     days, nanoseconds = _justified(days, nanoseconds, NANOSECONDS_OF_DAY)
     return intervals([months, days, nanoseconds], views.valid_of(length))

@@ -14,7 +14,7 @@ from lake.errors import InvalidParameter, InvalidPowerArgument, NumericOutOfRang
 from lake.exec import decimals
 from lake.exec.cast import cast
 from lake.exec.constants import to_array
-from lake.exec.decimals import Scaled, Value
+from lake.exec.decimals import Value
 from lake.exec.functions.arithmetic import widest_integer
 from lake.exec.functions.columns import all_valid, both_valid, columns, float_function, map_rows, per_row
 from lake.exec.kernels import views
@@ -356,11 +356,15 @@ def lcm(a: Value, b: Value) -> pa.Array:
     one, two = columns(a, b)
     left, right = views.values_of(one), views.values_of(two)
     divisor = np.maximum(np.gcd(left, right), 1)
-    product = decimals.multiply(Scaled(np.abs(left // divisor), views.valid_of(one)),
-                                Scaled(np.abs(right), views.valid_of(two)))  # fmt: skip
-    if product.is_wide:
+    factors = [views.to_array(np.abs(left // divisor), pa.int64(), views.valid_of(one)),
+               views.to_array(np.abs(right), pa.int64(), views.valid_of(two))]  # fmt: skip
+    try:
+        product = pc.multiply_checked(*factors)
+    except pa.ArrowInvalid:
+        raise NumericOutOfRange("bigint out of range") from None
+    if pc.any(pc.less(product, 0)).as_py():  # the least number has no absolute value
         raise NumericOutOfRange("bigint out of range")
-    return views.to_array(product.values, pa.int64(), product.valid)  # type: ignore[arg-type]
+    return product
 
 
 def _integer_function(run: Callable[..., Any], a: Value, b: Value) -> pa.Array:

@@ -1,7 +1,7 @@
 """64-bit hashes of columns, the same on every machine and in every run.
 
-Equal values hash alike: -0.0 as 0.0, every NaN as one, a month as 30 days, a string as the same string in a dictionary. NULL has a hash of its
-own. The hash of several columns depends on their order.
+Equal values hash alike: -0.0 as 0.0, every NaN as one, a month as 30 days, a string as the same string in a dictionary. NULL
+has a hash of its own. The hash of several columns depends on their order.
 """
 
 from __future__ import annotations
