@@ -54,6 +54,7 @@ class Model:
     was: dict[int, tuple[list[Column], dict[int, Row]]] = field(default_factory=dict)
     born: int = 0
     next_column: int = 10
+    missing: dict[int, Any] = field(default_factory=dict)  # by column, what rows have that were written before it
 
     def copy_of(self) -> tuple[list[Column], dict[int, Row]]:
         """Columns and rows, to be kept."""
@@ -210,8 +211,18 @@ class World:
             case 0 if free:
                 made = Column(model.next_column, free[0], self.chance.choice(("INT", "TEXT")))
                 model.next_column += 1
-                self.run(f"ALTER TABLE {model.name} ADD COLUMN {made.name} {made.type}")
+                value = self.value(made) if self.chance.random() < 0.5 else None
+                rule = self.chance.choice(("", " NOT NULL")) if value is not None else ""
+                given = "" if value is None else f"{rule} DEFAULT {literal(value)}"
+                self.run(f"ALTER TABLE {model.name} ADD COLUMN {made.name} {made.type}{given}")
+                if value is not None:  # what later statements leave out is NULL, which the model is simpler with
+                    self.run(f"ALTER TABLE {model.name} ALTER COLUMN {made.name} DROP DEFAULT")
+                    model.missing[made.id] = value
+                if rule:
+                    self.run(f"ALTER TABLE {model.name} ALTER COLUMN {made.name} DROP NOT NULL")
                 model.columns.append(made)
+                for row in model.rows.values():
+                    row[made.id] = value
             case 1 if column is not None:
                 self.run(f"ALTER TABLE {model.name} DROP COLUMN {column.name}")
                 model.columns.remove(column)
@@ -265,8 +276,10 @@ class World:
             version = self.chance.choice(sorted(model.was))
             self.run(f"RESTORE TABLE {model.name} TO VERSION AS OF {version}")
             ids = {column.id for column in model.columns}
-            _, rows = model.was[version]
-            model.rows = {k: {id: value for id, value in row.items() if id in ids} for k, row in rows.items()}
+            columns, rows = model.was[version]
+            before = {column.id for column in columns}
+            added = {id: value for id, value in model.missing.items() if id in ids - before}
+            model.rows = {k: added | {id: value for id, value in row.items() if id in ids} for k, row in rows.items()}
 
     def clone(self) -> None:
         """CLONE under a free name."""
@@ -274,7 +287,7 @@ class World:
         if model is not None and free:
             self.run(f"CREATE TABLE {free[0]} CLONE {model.name}")
             columns, rows = model.copy_of()
-            made = Model(free[0], columns, rows, dict(model.ids), next_column=model.next_column)
+            made = Model(free[0], columns, rows, dict(model.ids), next_column=model.next_column, missing=dict(model.missing))
             made.born = self.database.version
             self.tables[made.name] = made
 
@@ -354,7 +367,9 @@ class World:
         version = self.chance.choice(sorted(model.was))
         names = ["k", *(column.name for column in model.columns)]
         ids = [column.id for column in model.columns]
-        rows = {k: (k, *(row.get(id) for id in ids)) for k, row in model.was[version][1].items()}
+        columns, before = model.was[version]
+        added = {id: value for id, value in model.missing.items() if id not in {column.id for column in columns}}
+        rows = {k: (k, *((added | row).get(id) for id in ids)) for k, row in before.items()}
         feed = Feed.of(self.database, (model.name,), old=True)
         for batch in feed.read(version):
             for change in batch.rows.to_pylist():

@@ -51,7 +51,7 @@ RULES: Final[dict[str, dict[str, str]]] = {
         "4.6": "renamed columns keep constraints",
         "4.7": "AT of a keyed table is refused by name",
         "5.1": "ADD COLUMN .. NOT NULL is refused: no file is rewritten",
-        "5.2": "ADD COLUMN .. DEFAULT is refused: no file is rewritten",
+        "5.2": "ADD COLUMN .. DEFAULT of another value for each row is refused: no file is rewritten",
         "5.3": "the column is added, then UPDATE",
     },
     "Sequences": {
@@ -132,7 +132,7 @@ RULES: Final[dict[str, dict[str, str]]] = {
         "4.6": "RESTORE of a keyed table is refused by name",
         "4.7": "AT of a keyed table is refused by name",
         "5.1": "RENAME TO a free name, without a file rewritten",
-        "5.2": "ADD COLUMN .. DEFAULT is refused: no file is rewritten",
+        "5.2": "ADD COLUMN .. DEFAULT of another value for each row is refused: no file is rewritten",
         "5.3": "stored views read by name",
     },
     "Tables": {

@@ -29,7 +29,7 @@ def look_up(database: Database, name: tuple[str, ...], key: str) -> Result:
     snapshot = database.lake.snapshot()
     table = find_table(snapshot.state, name, database.name)
     values = _values(table, key)
-    wanted = [Wanted(column.name, column.stored, column.type) for column in table.columns]
+    wanted = [Wanted.named(column) for column in table.columns]
     rows = snapshot.table_by_id(table.id).lookup(values, wanted)
     names = tuple(column.name for column in table.columns)
     types = tuple(column.type for column in table.columns)

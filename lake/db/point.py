@@ -83,7 +83,7 @@ def point_read(query: ast.Query, state: State, database: str) -> PointRead | Non
         table.id,
         tuple(shown for shown, _ in columns),
         tuple(column.type for _, column in columns),
-        tuple(Wanted(column.name, column.stored, column.type) for _, column in columns),
+        tuple(Wanted.named(column) for _, column in columns),
         tuple((given[column.name], column.type) for column in table.key),
     )
 

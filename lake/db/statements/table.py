@@ -82,7 +82,8 @@ def table_of(
     database = run.database.name
     if stmt.like is not None:
         source = find_table(state, stmt.like, database)
-        table = like(new_table(state, schema, name, source.columns), source)
+        columns = [msgspec.structs.replace(column, missing=b"") for column in source.columns]
+        table = like(new_table(state, schema, name, columns), source)
         table, owned = renumbered(table, source, state, from_start=True)
     else:
         table = with_rules(new_table(state, schema, name, columns_of(stmt, state, database)), stmt, state, database)

@@ -28,7 +28,7 @@ from lake.db.statements.table_rules import (
     with_rule,
     without_column,
 )
-from lake.db.write.checks import about, check_definition
+from lake.db.write.checks import about, check_definition, value_for_all
 from lake.errors import (
     CheckViolation,
     DependentObjects,
@@ -48,6 +48,7 @@ from lake.sql.quoting import quote_name
 from lake.storage.catalog.changes import AlterTable, Change
 from lake.storage.catalog.model import Column, Constraint, Table
 from lake.storage.catalog.state import State
+from lake.storage.tables.columns import encode_value
 from lake.types import Decimal, Float, Integer, Type
 
 TRIES: Final = 10  # while others write rows between the look at them and the commit
@@ -58,7 +59,7 @@ def alter_table(stmt: ast.AlterTable, run: Run) -> Result:
     """Changes a table's definition; answers ``{table, altered: true}``.
 
     42P01  no such table           42703, 42701  no such column, or one that is there already
-    0A000  what would take new files: a type that is not wider, ADD COLUMN with NOT NULL or DEFAULT
+    0A000  what would take new files: a type that is not wider, ADD COLUMN with NOT NULL and no DEFAULT
     23502, 23505, 23514  rows that are there do not hold what is demanded
     """
     return alter(stmt, run)
@@ -152,37 +153,41 @@ def _add_column(table: Table, action: ast.AlterAction, run: Run, notices: list[s
             return table
         raise DuplicateColumn(f'column "{added.name}" of relation "{table.name}" already exists')
     refuse_later_identity(added)
-    if added.not_null or added.default is not None:
-        words = "NOT NULL" if added.not_null else "DEFAULT"
-        raise FeatureNotSupported(
-            f"ADD COLUMN .. {words} is not supported: no file is rewritten",
-            hint="add the column, then UPDATE it and ALTER COLUMN",
-        )
     if (added.merge is not None) != (table.kind == "merge"):
         words = "needs a MERGE function" if table.kind == "merge" else "takes no MERGE function"
         raise InvalidTableDefinition(f'column "{added.name}" of relation "{table.name}" {words}')
-    id, stored = added_name(table, added.name)
-    made = msgspec.structs.replace(column_of(id, added, run.catalog.state, run.database.name), stored=stored)
-    type = made.type
-    if added.merge is not None:
-        made = merging(made, added.merge)
-    after = msgspec.structs.replace(table, columns=(*table.columns, made), next_column=id + 1)
+    made = column_of(0, added, run.catalog.state, run.database.name)
+    after = with_added(table, merging(made, added.merge) if added.merge is not None else made, run)
     for rule in added.rules:
         refuse_added_key(rule)
         after = with_rule(after, rule, run.catalog.state, run.database.name, column=added.name)
-        rows = f"(SELECT *, CAST(NULL AS {type.sql}) AS {quote_name(added.name)} FROM {_named(table)})"
-        _demand_check(table, after.constraints[-1], rows, run)
+        value = f"CAST({made.default or 'NULL'} AS {made.type.sql})"
+        _demand_rows(table, after.constraints[-1], run, f"SELECT *, {value} AS {quote_name(added.name)} FROM {_named(table)}")
     return after
 
 
-def added_name(table: Table, name: str) -> tuple[int, str]:
-    """The id and the stored name of a column that is added; a name used before is stored under another."""
-    id = max([table.next_column, *(column.id + 1 for column in table.columns)])
-    taken = {column.stored for column in table.columns} | set(table.gone)
-    stored = name if name not in taken else f"{name}__{id}"
+def with_added(table: Table, column: Column, run: Run) -> Table:
+    """The table with another column at its end, whose DEFAULT is read in the rows that are there.
+
+    A name used before is stored under another.
+    0A000  NOT NULL without a value for those rows; a DEFAULT that is another for each of them, or for a merge table: how
+           many rows of a key were combined already is not known
+    """
+    id = max([table.next_column, *(each.id + 1 for each in table.columns)])
+    taken = {each.stored for each in table.columns} | set(table.gone)
+    stored = column.name if column.name not in taken else f"{column.name}__{id}"
     while stored in taken:
         stored += "_"
-    return id, stored
+    value = value_for_all(column, run.binder(), run.context())
+    has_value = value is not None and value.null_count == 0
+    if (column.not_null and not has_value) or (column.merge and has_value):
+        raise FeatureNotSupported(
+            f"ADD COLUMN .. {'NOT NULL' if column.not_null else 'DEFAULT'} is not supported: no file is rewritten",
+            hint="add the column, then UPDATE it and ALTER COLUMN",
+        )
+    missing = encode_value(value, column.type) if value is not None and has_value else b""
+    made = msgspec.structs.replace(column, id=id, stored=stored, missing=missing)
+    return msgspec.structs.replace(table, columns=(*table.columns, made), next_column=id + 1)
 
 
 def _drop_column(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:
@@ -267,19 +272,24 @@ def _add_constraint(table: Table, action: ast.AlterAction, run: Run, notices: li
     after = with_rule(table, rule, run.catalog.state, run.database.name)
     check_definition(after, run.binder(), run.context(), run.catalog.state)
     refuse_combined(after)
-    made = after.constraints[-1]
-    _demand_check(table, made, _named(table), run)
-    if made.kind == "unique" and made.enforced:
-        _demand_unique(table, made, run)
+    _demand_rows(table, after.constraints[-1], run, f"SELECT * FROM {_named(table)}")
     return after
 
 
-def _demand_unique(table: Table, rule: Constraint, run: Run) -> None:
+def _demand_rows(table: Table, rule: Constraint, run: Run, rows: str) -> None:
+    """Refuses a rule that rows of a query do not hold."""
+    if rule.kind == "check" and rule.enforced:
+        _demand_check(table, rule, run, rows)
+    if rule.kind == "unique" and rule.enforced:
+        _demand_unique(table, rule, run, rows)
+
+
+def _demand_unique(table: Table, rule: Constraint, run: Run, rows: str) -> None:
     """Refuses UNIQUE of columns in which a key is there twice. Spec: SQL, Constraints and defaults 3."""
     columns = ", ".join(map(quote_name, rule.columns))
     there = " AND ".join(f"{quote_name(name)} IS NOT NULL" for name in rule.columns)
     found = _rows(
-        f"SELECT {columns} FROM {_named(table)} WHERE {there} GROUP BY {columns} HAVING count(*) > 1 LIMIT 1", run
+        f"SELECT {columns} FROM ({rows}) AS r WHERE {there} GROUP BY {columns} HAVING count(*) > 1 LIMIT 1", run
     )
     if found:
         raise UniqueViolation(
@@ -289,10 +299,8 @@ def _demand_unique(table: Table, rule: Constraint, run: Run) -> None:
         )
 
 
-def _demand_check(table: Table, rule: Constraint, rows: str, run: Run) -> None:
-    if rule.kind != "check" or not rule.enforced:
-        return
-    if _rows(f"SELECT 1 FROM {rows} AS {quote_name(table.name)} WHERE NOT ({rule.text}) LIMIT 1", run):
+def _demand_check(table: Table, rule: Constraint, run: Run, rows: str) -> None:
+    if _rows(f"SELECT 1 FROM ({rows}) AS {quote_name(table.name)} WHERE NOT ({rule.text}) LIMIT 1", run):
         raise CheckViolation(
             f'check constraint "{rule.name}" of relation "{table.name}" is violated by some row',
             about=about(table, constraint=rule.name),

@@ -17,7 +17,7 @@ from lake.db.result import Result
 from lake.db.run import Run
 from lake.db.statements import statement
 from lake.db.statements.table import create_table, table_of
-from lake.db.statements.table_alter import added_name, definition, is_wider
+from lake.db.statements.table_alter import definition, is_wider, with_added
 from lake.errors import DuplicateObject, FeatureNotSupported
 from lake.roles import Role
 from lake.sql import ast
@@ -42,7 +42,7 @@ def create_or_alter_table(stmt: ast.CreateOrAlterTable, run: Run) -> Result:
     if not isinstance(found, Table):
         raise DuplicateObject(f'relation "{display_name(schema, name)}" already exists')
     wanted, _ = table_of(made, run, run.catalog.state, schema, name, found.id)
-    after, changes = _altered(found, wanted)
+    after, changes = _altered(found, wanted, run)
     if after != found:
         run.define(definition(found, after))
     return _done(name, "altered" if changes else "unchanged", changes)
@@ -52,7 +52,7 @@ def _done(name: str, outcome: str, changes: list[str]) -> Result:
     return Result.done("CREATE TABLE", {"table": name, "outcome": outcome, "changes": changes})
 
 
-def _altered(found: Table, wanted: Table) -> tuple[Table, list[str]]:
+def _altered(found: Table, wanted: Table, run: Run) -> tuple[Table, list[str]]:
     """The table with what is written of it, and what that changes, in words."""
     changes: list[str] = []
     columns: list[Column] = []
@@ -65,9 +65,9 @@ def _altered(found: Table, wanted: Table) -> tuple[Table, list[str]]:
         columns.append(_widened(found, column, wanted.columns[place], changes))
     after = msgspec.structs.replace(found, columns=tuple(columns))
     for column in wanted.columns[len(found.columns) :]:
-        if column.not_null or column.default or column.identity:
-            raise _refused(found, f'column "{column.name}" would be added with NOT NULL or DEFAULT')
-        after = _with_added(after, column)
+        if column.identity:
+            raise _refused(found, f'column "{column.name}" would be added with numbers of its own')
+        after = with_added(after, column, run)
         changes.append(f"added column {column.name} {column.type.sql}")
     _check_rules(found, wanted)
     return _laid_out(found, after, wanted, changes), changes
@@ -89,12 +89,6 @@ def _widened(table: Table, before: Column, after: Column, changes: list[str]) ->
         raise _refused(table, f'column "{before.name}" of type {before.type} would become {after.type}')
     changes.append(f"changed type of column {before.name} to {after.type.sql}")
     return msgspec.structs.replace(before, sql_type=after.sql_type, arrow=after.arrow)
-
-
-def _with_added(table: Table, column: Column) -> Table:
-    id, stored = added_name(table, column.name)
-    made = msgspec.structs.replace(column, id=id, stored=stored)
-    return msgspec.structs.replace(table, columns=(*table.columns, made), next_column=id + 1)
 
 
 def _check_rules(found: Table, wanted: Table) -> None:

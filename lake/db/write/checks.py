@@ -17,7 +17,14 @@ import pyarrow.compute as pc
 from lake.db.values import text_values
 from lake.db.write.enums import Labels, enums_of
 from lake.db.write.incoming import Incoming, of_column
-from lake.errors import CheckViolation, InvalidTableDefinition, LakeError, NotNullViolation, UndefinedColumn
+from lake.errors import (
+    CheckViolation,
+    FeatureNotSupported,
+    InvalidTableDefinition,
+    LakeError,
+    NotNullViolation,
+    UndefinedColumn,
+)
 from lake.exec import decimals
 from lake.exec.cast import cast
 from lake.exec.context import Context
@@ -134,6 +141,23 @@ def check_definition(table: Table, binder: Binder, context: Context, state: Stat
             values = rules._default_values(column, 1)
             if column.name in enums:
                 enums[column.name].check(_plain(values), column, table)
+
+
+def value_for_all(column: Column, binder: Binder, context: Context) -> pa.Array | None:
+    """The one value that a column's DEFAULT gives to rows that are there already, as an array of one; None without DEFAULT.
+
+    ``now()`` is the statement's time.
+    0A000  a DEFAULT that is another for each row, such as random()
+    """
+    if not column.default:
+        return None
+    expr = _default(column, binder)
+    if is_volatile(expr):
+        raise FeatureNotSupported(
+            f"ADD COLUMN .. DEFAULT {column.default} is not supported, each row would have its own: no file is rewritten",
+            hint="add the column, then UPDATE it and ALTER COLUMN",
+        )
+    return _plain(Program((expr,), context).run(pa.record_batch([pa.nulls(1)], ["none"]))[0])
 
 
 def about(table: Table, **names: str) -> dict[str, str]:

@@ -35,6 +35,7 @@ from lake.rows import Predicate
 from lake.storage.catalog.changes import AddFiles, DeleteRows
 from lake.storage.catalog.deletes import Numbers, decode_numbers
 from lake.storage.catalog.model import DELETED, Column, Constraint, DataFile, Table
+from lake.storage.tables.columns import absent
 from lake.storage.tables.read import Reader, Visible, Wanted, read_group
 from lake.storage.tables.snapshot import TableSnapshot
 from lake.storage.tail.tail import Tail
@@ -203,7 +204,7 @@ def _push(pieces: list[Piece], piece: Piece) -> None:
 
 def _column(batch: pa.RecordBatch, column: Wanted) -> pa.Array:
     if column.stored not in batch.schema.names:
-        return pa.nulls(batch.num_rows, column.type.physical)
+        return absent(batch.num_rows, column.type, column.missing)
     return plain(batch.column(column.stored))
 
 
@@ -280,8 +281,8 @@ class _Keys:
         self.table = table
         self.rule = rule
         self.columns: list[Column] = [column for name in rule.columns if (column := table.column(name)) is not None]
-        self.wanted = [Wanted(column.name, column.stored, column.type) for column in self.columns]
-        self.read = [*self.wanted, *(Wanted(item.name, item.stored, item.type) for item in table.key)]
+        self.wanted = [Wanted.named(column) for column in self.columns]
+        self.read = [*self.wanted, *(Wanted.named(item) for item in table.key)]
         self._batches: list[list[pa.Array]] = []
         self._marks: list[pa.Array] = []
         self._kept = kept

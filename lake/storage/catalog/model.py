@@ -52,6 +52,7 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     identity ``always`` or ``by default``: its values come from a sequence of its own, which the default names
     enum     id of the type whose labels its texts are, or 0; ``labels`` of a type that has no name
     arrow    the name of the Arrow type it was made with, where that is not the SQL type's own
+    missing  the value that rows have which were written before it was added (``columns.encode_value``); empty: NULL
     """
 
     id: int
@@ -66,6 +67,7 @@ class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     identity: str = ""
     enum: int = 0
     labels: tuple[str, ...] = ()
+    missing: bytes = b""
 
     @staticmethod
     def of(id: int, name: str, type: Type, *, not_null: bool = False, default: str | None = None) -> Column:

@@ -145,7 +145,7 @@ class StatisticsCache:
         if known is not None and known[0]() is batch:
             return known[1]
         if column.stored not in batch.schema.names:
-            found = ColumnRange(None, None, batch.num_rows)
+            found = ColumnRange(None, None, 0 if column.missing else batch.num_rows)
         else:
             array = batch.column(column.stored)
             low, high = sketches.range_of(array, column.type)

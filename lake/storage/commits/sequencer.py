@@ -39,6 +39,7 @@ from lake.storage.commits.log import Log
 from lake.storage.faults import crash_point
 from lake.storage.objects.base import ObjectStore
 from lake.storage.options import StorageOptions
+from lake.storage.tables.columns import absent
 from lake.storage.tail.segment import checksum_of, encode_rows, segment_name
 from lake.types import BOOLEAN
 
@@ -425,10 +426,12 @@ def _check_text(change: Change) -> None:
 
 
 def aligned(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """``batch`` with all stored columns of ``table`` in their order; what it lacks is NULL.
+    """``batch`` with all stored columns of ``table`` in their order; what it lacks is NULL, or what the column was
+    added with.
 
     40001  it has a column that the table has not, or one of another type: the table was changed meanwhile
     """
+    rows = batch.num_rows
     wanted = {column.stored: column.type.physical for column in table.columns}
     if table.design.key:
         wanted[DELETED] = BOOLEAN.physical
@@ -438,7 +441,10 @@ def aligned(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
             raise SerializationFailure(f'table "{table.name}" was changed while rows were written to it')
     if list(given) == list(wanted):
         return batch
-    arrays = [batch.column(name) if name in given else pa.nulls(batch.num_rows, type) for name, type in wanted.items()]
+    filled = {column.stored: absent(rows, column.type, column.missing) for column in table.columns if column.missing}
+    arrays = [
+        batch.column(name) if name in given else filled.get(name, pa.nulls(rows, type)) for name, type in wanted.items()
+    ]
     own = [name for name in SYSTEM_COLUMNS if name in given]
     return pa.RecordBatch.from_arrays([*arrays, *(batch.column(name) for name in own)], names=[*wanted, *own])
 

@@ -4,11 +4,15 @@
     INTERVAL         month_day_nano_interval   <->  FIXED_LEN_BYTE_ARRAY(16): months, days, nanoseconds
     all others       the same on both sides
 
-Both ways are views of the same buffers: nothing is copied.
+Both ways are views of the same buffers: nothing is copied. Rows from before a column was added have one value of it, which is
+kept with the column (``encode_value``, ``absent``).
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+import numpy as np
 import pyarrow as pa
 
 from lake.types import Decimal, Interval, List, Map, Struct, Type
@@ -49,6 +53,29 @@ def from_stored(array: pa.Array, type: Type) -> pa.Array:
     if not array.type.equals(stored):
         array = array.cast(stored)
     return _viewed(array, wanted)
+
+
+def encode_value(value: pa.Array, type: Type) -> bytes:
+    """One value in ``type.physical``, as ``Column.missing`` keeps it."""
+    assert len(value) == 1, "a column has one value for all rows before it"
+    batch = pa.record_batch([to_stored(value, type)], ["value"])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+@lru_cache(maxsize=4_096)
+def _decoded_value(missing: bytes) -> pa.Array:
+    with pa.ipc.open_stream(missing) as reader:
+        return reader.read_next_batch().column(0)
+
+
+def absent(rows: int, type: Type, missing: bytes) -> pa.Array:
+    """A column that these rows were written without: NULL, or the value it was added with, in ``type.physical``."""
+    if not missing:
+        return pa.nulls(rows, type.physical)
+    return from_stored(_decoded_value(missing), type).take(pa.array(np.zeros(rows, np.int64)))
 
 
 def _viewed(array: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -263,7 +263,7 @@ def _changed(
 ) -> pa.RecordBatch:
     """Rows of a block as changes: ``paired`` where the same commit has the row among ``others``, else ``alone``."""
     block, at, numbers = part
-    wanted = [Wanted(column.name, column.stored, column.type) for column in table.columns]
+    wanted = [Wanted.named(column) for column in table.columns]
     batch = block.read([*wanted, _SYSTEM[ROW_ID], _SYSTEM[CREATED_AT], _SYSTEM[UPDATED_AT]]).take(pa.array(at))
     ids = batch.column(len(wanted)).to_numpy(zero_copy_only=False)
     is_paired = _are_in(np.column_stack([numbers, ids]), others)

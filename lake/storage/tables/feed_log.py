@@ -96,7 +96,7 @@ def _written(commit: Commit, snapshot: Snapshot, table: Table) -> Iterator[pa.Re
 def _of_files(change: AddFiles, commit: Commit, snapshot: Snapshot, table: Table) -> Iterator[pa.RecordBatch]:
     """Rows of files that were written past the tail; their ids are known while the table still names the files."""
     listed = {file.path: file for file in snapshot.manifests.all_files(table)}
-    wanted = [Wanted(column.stored, column.stored, column.type) for column in table.columns]
+    wanted = [Wanted.kept(column) for column in table.columns]
     wanted += [Wanted(name, name, SYSTEM_COLUMNS[name]) for name in FED]
     for named in change.files:
         file = listed.get(named.path)
@@ -111,7 +111,7 @@ def _told(table: Table, chunk: pa.RecordBatch, *, old: bool) -> pa.RecordBatch:
     """Rows as changes, under the columns of now."""
     rows = chunk.num_rows
     marks = pc.fill_null(chunk_column(chunk, Wanted(DELETED, DELETED, BOOLEAN)), False)
-    columns = [chunk_column(chunk, Wanted(column.name, column.stored, column.type)) for column in table.columns]
+    columns = [chunk_column(chunk, Wanted.named(column)) for column in table.columns]
     plain = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in columns]
     kinds = pa.array(np.where(marks.to_numpy(zero_copy_only=False), DELETE, UPSERT), pa.string())
     system = [chunk_column(chunk, Wanted(name, name, SYSTEM_COLUMNS[name])) for name in FED]

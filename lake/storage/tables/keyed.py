@@ -306,5 +306,5 @@ def _hidden_rows(
 
 def whole_columns(table: Table) -> list[Wanted]:
     """Everything that is stored of a row of a keyed table, by stored name."""
-    found = [Wanted(column.stored, column.stored, column.type) for column in table.columns]
+    found = [Wanted.kept(column) for column in table.columns]
     return [*found, *(Wanted(name, name, type) for name, type in table.hidden_columns.items())]

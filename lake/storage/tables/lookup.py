@@ -98,7 +98,7 @@ def look_up(
     expiry = None
     if table.design.ttl:
         column = table.column_by_id(table.design.ttl)
-        expiry = Expiry(Wanted(column.stored, column.stored, column.type), expiry_cutoff(table, now))
+        expiry = Expiry(Wanted.kept(column), expiry_cutoff(table, now))
     return [batch for batch in _fetched(reader, tail, hit, wanted, expiry) if batch.num_rows]
 
 

@@ -5,7 +5,8 @@
     row_batches        whole arrays cut to batches of MORSEL_ROWS rows
 
 Text columns with few values are read as dictionary codes. Decimals come as scaled int64, a view of what was decoded. The
-system columns are read where the file has them and computed where it has not. Columns a file lacks are NULL.
+system columns are read where the file has them and computed where it has not. Columns a file lacks are NULL, or have the value
+they were added with.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ import pyarrow.parquet as pq
 from lake.errors import DataCorrupted
 from lake.narrow import widened
 from lake.storage.catalog.deletes import NONE, Numbers
-from lake.storage.catalog.model import CREATED_AT, ROW_ID, SYSTEM_COLUMNS, UPDATED_AT, VERSION, DataFile
+from lake.storage.catalog.model import CREATED_AT, ROW_ID, SYSTEM_COLUMNS, UPDATED_AT, VERSION, Column, DataFile
 from lake.storage.objects.base import ObjectMissing, ObjectStore
-from lake.storage.tables.columns import from_stored
+from lake.storage.tables.columns import absent, from_stored
 from lake.storage.tables.hot import HotColumns
 from lake.storage.tables.pages import ROWS_MIN, decode_chunk
 from lake.types import Type
@@ -126,11 +127,22 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A column to read: the name answers give it, the name files give it, its type."""
+    """A column to read: the name answers give it, the name files give it, its type, and what it is where a file lacks it."""
 
     name: str
     stored: str
     type: Type
+    missing: bytes = b""
+
+    @staticmethod
+    def named(column: Column) -> Wanted:
+        """A column of a table under its name."""
+        return Wanted(column.name, column.stored, column.type, column.missing)
+
+    @staticmethod
+    def kept(column: Column) -> Wanted:
+        """A column of a table under its stored name."""
+        return Wanted(column.stored, column.stored, column.type, column.missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,11 +238,11 @@ def read_chunk(chunk: pa.RecordBatch, columns: Sequence[Wanted], visible: Visibl
 
 
 def chunk_column(chunk: pa.RecordBatch, column: Wanted, place: int = 0) -> pa.Array:
-    """A column of rows of a tail in its type of now: rows from before it was added have NULL."""
+    """A column of rows of a tail in its type of now: rows from before it was added lack it."""
     if column.stored == PLACE:
         return pa.array(np.arange(place, place + chunk.num_rows, dtype=np.int64))
     if column.stored not in chunk.schema.names:
-        return pa.nulls(chunk.num_rows, column.type.physical)
+        return absent(chunk.num_rows, column.type, column.missing)
     return from_stored(chunk.column(column.stored), column.type)
 
 
@@ -305,7 +317,9 @@ def _decode(reader: Reader, file: DataFile, group: int, columns: Sequence[Wanted
             opened.close(force=True)
         found.update((name, _one_array(table.column(name))) for name in names)
     return [
-        from_stored(found[column.stored], column.type) if column.stored in found else pa.nulls(rows, column.type.physical)
+        from_stored(found[column.stored], column.type)
+        if column.stored in found
+        else absent(rows, column.type, column.missing)
         for column in columns
     ]
 

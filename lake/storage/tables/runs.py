@@ -69,7 +69,7 @@ class Rule:
     def columns(self) -> list[Wanted]:
         """What it reads of rows."""
         found = [*self.key, *([self.sequence] if self.sequence else [])]
-        return [Wanted(column.stored, column.stored, column.type) for column in found]
+        return [Wanted.kept(column) for column in found]
 
     def keys(self, arrays: Sequence[pa.Array]) -> Keys:
         """The keys of rows of which ``columns`` were read."""

@@ -254,7 +254,7 @@ class TableSnapshot:
         found = file.ranges.get(column.id) if file is not None else None
         if found is not None and isinstance(found.low, int) and found.low > cutoff:
             return None
-        return Expiry(Wanted(column.stored, column.stored, column.type), cutoff)
+        return Expiry(Wanted.kept(column), cutoff)
 
     def _looked_up(self, wanted: Sequence[Wanted], predicates: Sequence[Predicate]) -> Parts | None:
         """The part of the one row that has the key which the predicates ask for; None where they ask for no key."""
@@ -344,7 +344,7 @@ class TableSnapshot:
     def _wanted(self, name: str) -> Wanted:
         column = self._columns.get(name)
         if column is not None:
-            return Wanted(name, column.stored, column.type)
+            return Wanted.named(column)
         hidden = self.table.hidden_columns
         if name in hidden:
             return Wanted(name, name, hidden[name])

@@ -192,7 +192,7 @@ def _write(
 ) -> Written:
     table, reader = source.table, source.snapshot.reader
     target = Target(reader.store, clock, table, options.codec, has_system=True)
-    wanted = [Wanted(column.stored, column.stored, column.type) for column in table.stored_columns]
+    wanted = [Wanted.kept(column) for column in table.stored_columns]
     wanted += [Wanted(name, name, type) for name, type in SYSTEM_COLUMNS.items()]
     written = write_files(target, _rows(reader, run, dropped, wanted), pool, workers=1, file_rows=ROWS_MAX)
     rows = sum(file.rows for file in run) - sum(len(gone) for gone in dropped.values())

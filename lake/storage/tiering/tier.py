@@ -92,7 +92,7 @@ def seal_all(snapshot: Snapshot, clock: Clock) -> Flush | None:
 
 def _whole_rows(source: TableSnapshot) -> Iterator[pa.RecordBatch]:
     """The tail in all columns that can still be read; deleted rows too, which older commits show."""
-    wanted = [Wanted(column.stored, column.stored, column.type) for column in source.table.stored_columns]
+    wanted = [Wanted.kept(column) for column in source.table.stored_columns]
     wanted += [Wanted(name, name, type) for name, type in SYSTEM_COLUMNS.items()]
     for chunk in source.tail_chunks():
         arrays = [chunk_column(chunk, column) for column in wanted]
