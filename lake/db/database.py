@@ -33,15 +33,15 @@ from lake.db.write.enums import enums_of
 from lake.db.write.incoming import Incoming, from_arrow_stream, from_json_lines
 from lake.db.write.once import Once
 from lake.db.write.unique import KeptPieces, UniqueCheck, refuse_unique
-from lake.errors import DatatypeMismatch, NotLeading, QueryCanceled, SerializationFailure, UndefinedTable
+from lake.errors import NotLeading, QueryCanceled, SerializationFailure, UndefinedTable
 from lake.exec.context import Cancellation, Context
 from lake.exec.memory import MemoryPool
 from lake.metrics import COMMIT_SECONDS, COMMITS
 from lake.roles import OWNER, Principal, Role
 from lake.sql.bind import Binder
 from lake.sql.catalog import Settings
-from lake.storage.catalog.changes import AlterTable, Change, CreateTable
-from lake.storage.catalog.model import Column, Table
+from lake.storage.catalog.changes import Change
+from lake.storage.catalog.model import Table
 from lake.storage.catalog.state import State, display_name
 from lake.storage.commits.sequencer import Acknowledged, Append, Flush, is_same
 from lake.storage.commits.terms import find_address
@@ -49,7 +49,6 @@ from lake.storage.faults import crash_point
 from lake.storage.files import Files
 from lake.storage.lake import Lake, open_store
 from lake.storage.options import StorageOptions
-from lake.types import Type
 
 if TYPE_CHECKING:
     from lake.db.session import Run, Session
@@ -279,24 +278,6 @@ class Database:
             )
         )
 
-    def define_table(self, name: tuple[str, ...], columns: Sequence[tuple[str, Type]]) -> dict[str, Any]:
-        """Makes a table, or adds columns at the end of one that exists. Spec: HTTP, Definitions.
-
-        42804  a column that exists with another type
-        """
-        from lake.db.statements.table import columns_of_types, new_table
-
-        schema, last = qualified(name, self.name)
-
-        def make(state: State) -> list[Change]:
-            found = state.find(last, schema)
-            if found is None:
-                return [CreateTable(new_table(state, schema, last, columns_of_types(columns)))]
-            return _added(find_table(state, name, self.name), columns)
-
-        self.define(make)
-        return {"table": last, "publish": None}
-
     def tier(self) -> int:
         """Writes the log into Parquet; how many rows were waiting."""
         if not self.lake.leads:
@@ -418,21 +399,3 @@ def _decode(body: bytes, is_arrow: bool, table: Table) -> Incoming:
         return from_arrow_stream(body)
     defaults = [column.name for column in table.columns if column.default]
     return from_json_lines(body, [(column.name, column.type) for column in table.columns], defaults)
-
-
-def _added(table: Table, columns: Sequence[tuple[str, Type]]) -> list[Change]:
-    more: list[Column] = []
-    for name, type in columns:
-        known = table.column(name)
-        if known is None:
-            more.append(Column.of(table.next_column + len(more), name, type))
-        elif known.type != type:
-            raise DatatypeMismatch(f'column "{name}" of "{table.name}" is {known.type}, not {type}')
-    if not more:
-        return []
-    return [
-        AlterTable(
-            table.id, table.schema, table.name, (*table.columns, *more), table.constraints, table.options,
-            table.comment, table.next_column + len(more),
-        )
-    ]  # fmt: skip

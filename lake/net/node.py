@@ -25,6 +25,7 @@ from lake.db.recorder import Entry
 from lake.db.result import Result
 from lake.db.rights.credentials import Credentials, SignIn
 from lake.db.session import Session
+from lake.db.statements.table_body import TableBody, define_table
 from lake.db.write.once import Once
 from lake.errors import (
     InsufficientPrivilege,
@@ -43,7 +44,6 @@ from lake.net.threads import GONE, Stream, Threads
 from lake.roles import Principal, Role
 from lake.storage.commits.sequencer import Acknowledged
 from lake.storage.files import Files
-from lake.types import Type
 
 T = TypeVar("T")
 
@@ -256,10 +256,10 @@ class Node:
         session = Session(self.database, principal)
         return await self.call(lambda: session.insert_query(_name(table), query, job).outcome or {})
 
-    async def define_table(self, principal: Principal, table: str, columns: list[tuple[str, Type]]) -> dict[str, Any]:
-        """Makes a table, or adds columns at the end of one that exists."""
+    async def define_table(self, principal: Principal, table: str, body: TableBody) -> dict[str, Any]:
+        """Makes a table, or changes the one that is there; see ``lake.db.statements.table_body``."""
         principal.require(Role.ADMIN)
-        return await self.call(lambda: self.database.define_table(_name(table), columns))
+        return await self.call(lambda: define_table(self.database, _name(table), body))
 
     async def lookup(self, principal: Principal, table: str, key: str) -> Result:
         """The row of a key of a keyed table, or no row; see ``lake.db.lookup``.

@@ -169,15 +169,9 @@ def _add_column(table: Table, action: ast.AlterAction, run: Run, notices: list[s
 def with_added(table: Table, column: Column, run: Run) -> Table:
     """The table with another column at its end, whose DEFAULT is read in the rows that are there.
 
-    A name used before is stored under another.
     0A000  NOT NULL without a value for those rows; a DEFAULT that is another for each of them, or for a merge table: how
            many rows of a key were combined already is not known
     """
-    id = max([table.next_column, *(each.id + 1 for each in table.columns)])
-    taken = {each.stored for each in table.columns} | set(table.gone)
-    stored = column.name if column.name not in taken else f"{column.name}__{id}"
-    while stored in taken:
-        stored += "_"
     value = value_for_all(column, run.binder(), run.context())
     has_value = value is not None and value.null_count == 0
     if (column.not_null and not has_value) or (column.merge and has_value):
@@ -186,8 +180,18 @@ def with_added(table: Table, column: Column, run: Run) -> Table:
             hint="add the column, then UPDATE it and ALTER COLUMN",
         )
     missing = encode_value(value, column.type) if value is not None and has_value else b""
-    made = msgspec.structs.replace(column, id=id, stored=stored, missing=missing)
-    return msgspec.structs.replace(table, columns=(*table.columns, made), next_column=id + 1)
+    made = placed(table, msgspec.structs.replace(column, missing=missing))
+    return msgspec.structs.replace(table, columns=(*table.columns, made), next_column=made.id + 1)
+
+
+def placed(table: Table, column: Column) -> Column:
+    """A column that is added, with an id of its own; a name used before is stored under another."""
+    id = max([table.next_column, *(each.id + 1 for each in table.columns)])
+    taken = {each.stored for each in table.columns} | set(table.gone)
+    stored = column.name if column.name not in taken else f"{column.name}__{id}"
+    while stored in taken:
+        stored += "_"
+    return msgspec.structs.replace(column, id=id, stored=stored)
 
 
 def _drop_column(table: Table, action: ast.AlterAction, run: Run, notices: list[str]) -> Table:

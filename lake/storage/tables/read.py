@@ -5,8 +5,8 @@
     row_batches        whole arrays cut to batches of MORSEL_ROWS rows
 
 Text columns with few values are read as dictionary codes. Decimals come as scaled int64, a view of what was decoded. The
-system columns are read where the file has them and computed where it has not. Columns a file lacks are NULL, or have the value
-they were added with.
+system columns are read where the file has them and computed where it has not. Columns a file lacks are NULL, or what they
+were added with.
 """
 
 from __future__ import annotations
