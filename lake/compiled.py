@@ -23,6 +23,9 @@ from typing import Any, Final
 KERNELS: Final[dict[str, Kernel]] = {}
 REHEARSALS: Final[list[Callable[[], None]]] = []
 
+COMPILED_ROWS: Final = 100
+"""Importing Numba takes half a second, a row of a text kernel in plain Python a few microseconds to milliseconds."""
+
 _COMPILING: Final = threading.RLock()
 
 
@@ -45,6 +48,13 @@ class Kernel:
 
     def __call__(self, *arguments: Any) -> Any:
         return (self._jitted or self.jitted)(*arguments)
+
+    def over(self, rows: int) -> Callable[..., Any]:
+        """The compiled function; the plain one for rows so few that waking Numba costs more than they do.
+
+        For kernels that call no other one.
+        """
+        return self if rows >= COMPILED_ROWS or self._jitted is not None else self.py_func
 
 
 def kernel(function: Callable[..., Any]) -> Kernel:

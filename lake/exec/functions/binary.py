@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
-import uuid
 import zlib
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -16,7 +12,8 @@ import pyarrow.compute as pc
 
 from lake.errors import InvalidParameter, InvalidText
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import map_distinct, with_constants
+from lake.exec.functions.columns import all_valid, columns, map_distinct, per_row, with_constants
+from lake.exec.kernels import alphabets, views
 from lake.sql.registry import CallInfo, scalar
 
 GROUP: Final = "bytes"
@@ -87,30 +84,36 @@ def join_bytes(a: Value, b: Value) -> pa.Array:
 
 # --- encodings -------------------------------------------------------------------------------------------------------
 
-_ENCODE: Final[dict[str, Callable[[bytes], str]]] = {
-    "hex": lambda item: item.hex(),
-    "base64": lambda item: base64.b64encode(item).decode().rstrip("="),
-    "base64pad": lambda item: base64.b64encode(item).decode(),
-    "escape": lambda item: "".join(
-        "\\\\" if byte == 92 else chr(byte) if 0 < byte < 128 else f"\\{byte:03o}" for byte in item
-    ),
-}
+def _escaped(item: bytes) -> str:
+    return "".join("\\\\" if byte == 92 else chr(byte) if 0 < byte < 128 else f"\\{byte:03o}" for byte in item)
 
 
-def _decode(item: str, form: str) -> bytes:
-    try:
-        if form == "hex":
-            return bytes.fromhex(item)
-        stripped = item.rstrip("=")
-        return base64.b64decode(stripped + "=" * (-len(stripped) % 4), validate=True)
-    except (ValueError, binascii.Error):
-        raise InvalidText(f'invalid {form} text: "{item}"') from None
+def _as_bytes(value: pa.Array) -> pa.Array:
+    return value.cast(pa.binary())
+
+
+def _decode(text: pa.Array, form: str) -> pa.Array:
+    """The bytes of texts in hex or base 64, where spaces between digits count for nothing.
+
+    22P02  a text that is neither
+    """
+    read = alphabets.from_hex if form == "hex" else alphabets.from_base64
+    found = read(text)
+    if found is None and form == "hex":
+        found = read(pc.replace_substring_regex(text, r"\s", ""))
+    if found is None:
+        bad = next(item for item in text.to_pylist() if item is not None and read(pa.array([item])) is None)
+        raise InvalidText(f'invalid {form} text: "{bad}"')
+    return found
 
 
 @scalar("encode(value STRING, form VARCHAR) -> VARCHAR", group=GROUP)
 @scalar("encode(value BYTEA, form VARCHAR) -> VARCHAR", group=GROUP)
+@per_row
 def encode(value: Value, form: Value) -> pa.Array:
     """Bytes as text: hex, base64 (without =), base64pad or escape.
+
+    Only ``escape`` goes row by row: it is Postgres's form for bytes that are nearly all text, and rarely asked for.
 
     >>> encode('hello', 'base64pad')
     aGVsbG8=
@@ -119,12 +122,14 @@ def encode(value: Value, form: Value) -> pa.Array:
     """
 
     def run(column: pa.Array, form: str) -> pa.Array:
-        write = _ENCODE.get(form.lower())
-        if write is None:
-            raise InvalidParameter(
-                f'unrecognized encoding: "{form}"', hint="hex, base64, base64pad and escape are known."
-            )
-        return map_distinct(lambda item: write(_bytes_of(item)), pa.string(), column)
+        match form.lower():
+            case "hex":
+                return alphabets.to_hex(column)
+            case "base64" | "base64pad" as name:
+                return alphabets.to_base64(column, is_padded=name == "base64pad")
+            case "escape":
+                return map_distinct(_escaped, pa.string(), _as_bytes(column))
+        raise InvalidParameter(f'unrecognized encoding: "{form}"', hint="hex, base64, base64pad and escape are known.")
 
     return with_constants(run, pa.string(), value, form)
 
@@ -143,7 +148,7 @@ def decode(text: Value, form: Value) -> pa.Array:
     def run(column: pa.Array, form: str) -> pa.Array:
         if form.lower() not in ("hex", "base64", "base64pad"):
             raise InvalidParameter(f'unrecognized encoding: "{form}"', hint="hex, base64 and base64pad are known.")
-        return map_distinct(lambda item: _decode(item, form.lower()), pa.binary(), column.cast(pa.string()))
+        return _decode(column.cast(pa.string()), form.lower())
 
     return with_constants(run, pa.binary(), text, form)
 
@@ -155,7 +160,7 @@ def to_base64(value: pa.Array) -> pa.Array:
     >>> to_base64('A'::BYTEA)
     QQ==
     """
-    return map_distinct(_ENCODE["base64pad"], pa.string(), value)
+    return alphabets.to_base64(value, is_padded=True)
 
 
 @scalar("from_base64(text VARCHAR) -> BYTEA", group=GROUP, origin="duckdb", aliases=("unbase64",))
@@ -165,7 +170,7 @@ def from_base64(text: pa.Array) -> pa.Array:
     >>> from_base64('QQ==')::VARCHAR
     A
     """
-    return map_distinct(lambda item: _decode(item, "base64"), pa.binary(), text)
+    return _decode(text, "base64")
 
 
 @scalar("hex(value BYTEA) -> VARCHAR", group=GROUP, origin="spark")
@@ -176,7 +181,7 @@ def hex_(value: pa.Array) -> pa.Array:
     >>> hex('AB')
     4142
     """
-    return map_distinct(lambda item: _bytes_of(item).hex().upper(), pa.string(), value)
+    return alphabets.to_hex(value, is_lower=False)
 
 
 @scalar("hex(value BIGINT) -> VARCHAR", group=GROUP, origin="spark")
@@ -186,7 +191,7 @@ def hex_number(value: pa.Array) -> pa.Array:
     >>> hex(255)
     FF
     """
-    return map_distinct(lambda item: format(item & 0xFFFFFFFFFFFFFFFF, "X"), pa.string(), value)
+    return alphabets.written(views.values_of(value), 16, value)
 
 
 @scalar("unhex(text VARCHAR) -> BYTEA", group=GROUP, origin="spark", aliases=("from_hex",))
@@ -196,20 +201,29 @@ def unhex(text: pa.Array) -> pa.Array:
     >>> unhex('4142')::VARCHAR
     AB
     """
-    return map_distinct(lambda item: _decode(item.rjust(len(item) + len(item) % 2, "0"), "hex"), pa.binary(), text)
+    return _decode(padded_hex(text), "hex")
+
+
+def padded_hex(text: pa.Array) -> pa.Array:
+    """Texts of hex digits with a 0 before those of an odd number."""
+    is_odd = pc.equal(pc.bit_wise_and(pc.binary_length(text), 1), 1)
+    return pc.if_else(is_odd, pc.binary_join_element_wise("0", text, ""), text)
 
 
 # --- hashes ----------------------------------------------------------------------------------------------------------
 
 
+@per_row
 def _hashed(name: str, value: pa.Array) -> pa.Array:
+    """The hashes of a column. Goes row by row: hashlib takes one value at a time."""
     return map_distinct(lambda item: hashlib.new(name, _bytes_of(item)).digest(), pa.binary(), value)
 
 
 @scalar("md5(value VARCHAR) -> VARCHAR", group=GROUP)
 @scalar("md5(value BYTEA) -> VARCHAR", group=GROUP)
+@per_row
 def md5(value: pa.Array) -> pa.Array:
-    """The MD5 hash in hexadecimal digits.
+    """The MD5 hash in hexadecimal digits. Goes row by row: hashlib takes one value at a time.
 
     >>> md5('foo')
     acbd18db4cc2f85cedef654fccc4a4d8
@@ -219,8 +233,9 @@ def md5(value: pa.Array) -> pa.Array:
 
 @scalar("sha1(value VARCHAR) -> VARCHAR", group=GROUP, origin="spark", aliases=("sha",))
 @scalar("sha1(value BYTEA) -> VARCHAR", group=GROUP, origin="spark", aliases=("sha",))
+@per_row
 def sha1(value: pa.Array) -> pa.Array:
-    """The SHA-1 hash in hexadecimal digits.
+    """The SHA-1 hash in hexadecimal digits. Goes row by row: hashlib takes one value at a time.
 
     >>> sha1('foo')
     0beec7b5ea3f0fdbc95d0dd47f3c5bc275da8a33
@@ -234,9 +249,11 @@ def _register_hash(name: str, answer: str) -> None:
     def function(value: pa.Array) -> pa.Array:
         return _hashed(name, value)
 
-    function.__doc__ = f"The {name.upper()} hash.\n\n    >>> left(encode({name}('foo'), 'hex'), 8)\n    {answer}\n    "
+    function.__name__ = name
+    text = f"The {name.upper()} hash. Goes row by row: hashlib takes one value at a time."
+    function.__doc__ = f"{text}\n\n    >>> left(encode({name}('foo'), 'hex'), 8)\n    {answer}\n    "
     for kind in ("VARCHAR", "BYTEA"):
-        scalar(f"{name}(value {kind}) -> BYTEA", group=GROUP)(function)
+        scalar(f"{name}(value {kind}) -> BYTEA", group=GROUP)(per_row(function))
 
 
 _register_hash("sha224", "0808f64e")
@@ -247,8 +264,9 @@ _register_hash("sha512", "f7fbba6e")
 
 @scalar("sha2(value VARCHAR, bits INT) -> VARCHAR", group=GROUP, origin="spark")
 @scalar("sha2(value BYTEA, bits INT) -> VARCHAR", group=GROUP, origin="spark")
+@per_row
 def sha2(value: Value, bits: Value) -> pa.Array:
-    """The SHA-2 hash of so many bits, 0 for 256, in hexadecimal digits.
+    """The SHA-2 hash of so many bits, 0 for 256, in hexadecimal digits. Goes row by row: hashlib takes one value at a time.
 
     >>> left(sha2('foo', 256), 8)
     2c26b46b
@@ -265,8 +283,11 @@ def sha2(value: Value, bits: Value) -> pa.Array:
 
 @scalar("digest(value VARCHAR, algorithm VARCHAR) -> BYTEA", group=GROUP)
 @scalar("digest(value BYTEA, algorithm VARCHAR) -> BYTEA", group=GROUP)
+@per_row
 def digest(value: Value, algorithm: Value) -> pa.Array:
     """The hash by an algorithm: md5, sha224, sha256, sha384, sha512, blake2s or blake2b.
+
+    Goes row by row: hashlib takes one value at a time.
 
     >>> left(encode(digest('foo', 'sha256'), 'hex'), 8)
     2c26b46b
@@ -282,8 +303,9 @@ def digest(value: Value, algorithm: Value) -> pa.Array:
 
 @scalar("crc32(value VARCHAR) -> BIGINT", group=GROUP, origin="spark")
 @scalar("crc32(value BYTEA) -> BIGINT", group=GROUP, origin="spark")
+@per_row
 def crc32(value: pa.Array) -> pa.Array:
-    """The CRC-32 checksum.
+    """The CRC-32 checksum. Goes row by row: zlib takes one value at a time.
 
     >>> crc32('Spark')
     1557323817
@@ -302,7 +324,11 @@ def uuid_(*, call: CallInfo) -> pa.Array:
     36
     """
     random = np.random.default_rng().integers(0, 256, (call.rows, 16), np.uint8)
-    return pa.array([str(uuid.UUID(bytes=row.tobytes(), version=4)) for row in random], pa.string())
+    random[:, 6] = random[:, 6] & 0x0F | 0x40  # version 4
+    random[:, 8] = random[:, 8] & 0x3F | 0x80  # the variant of RFC 9562
+    digits = alphabets.LOWER_DIGITS[np.stack((random >> 4, random & 15), axis=2).reshape(-1, 32)]
+    written = np.insert(digits, (8, 12, 16, 20), ord("-"), axis=1)
+    return views.text_array(np.arange(0, 36 * call.rows + 1, 36, dtype=np.int32), written.reshape(-1), pa.string())
 
 
 @scalar("get_bit(value BYTEA, place BIGINT) -> INT", group=GROUP, origin="postgres")
@@ -313,12 +339,14 @@ def get_bit(value: Value, place: Value) -> pa.Array:
     1
     """
 
-    def run(column: pa.Array, place: int) -> pa.Array:
-        def bit(item: bytes) -> int:
-            if not 0 <= place < 8 * len(item):
-                raise InvalidParameter(f"index {place} out of valid range, 0..{8 * len(item) - 1}")
-            return item[place // 8] >> (place % 8) & 1
-
-        return map_distinct(bit, pa.int32(), column)
-
-    return with_constants(run, pa.int32(), value, place)
+    given, places = columns(value, place)
+    offsets, characters = views.text_of(given)
+    valid = all_valid(given, places)
+    live = np.ones(len(given), np.bool_) if valid is None else valid == 1
+    numbers, sizes = np.where(live, views.values_of(places), 0), np.diff(offsets).astype(np.int64)
+    bad = np.flatnonzero(live & ((numbers < 0) | (numbers >= 8 * sizes)))
+    if len(bad):
+        raise InvalidParameter(f"index {numbers[bad[0]]} out of valid range, 0..{8 * sizes[bad[0]] - 1}")
+    found = np.zeros(len(given), np.int32)
+    found[live] = characters[(offsets[:-1] + numbers // 8)[live]] >> (numbers % 8)[live] & 1
+    return views.to_array(found, pa.int32(), valid)

@@ -116,6 +116,20 @@ def map_distinct(run: Callable[[Any], Any], type: pa.DataType, column: pa.Array)
     return pa.array(answers, type).take(encoded.indices)
 
 
+def by_ascii(
+    fast: Callable[[pa.Array], pa.Array], slow: Callable[[str], Any], type: pa.DataType, column: pa.Array
+) -> pa.Array:
+    """``fast`` over the texts of ASCII at once, and ``slow`` over each of the others."""
+    plain = pc.fill_null(pc.string_is_ascii(column), True)
+    is_plain = views.true_of(plain)
+    if is_plain.all():
+        return fast(column)
+    parts = [fast(column.filter(plain)), map_distinct(slow, type, column.filter(pc.invert(plain)))]
+    order = np.empty(len(column), np.int64)
+    order[np.concatenate((np.flatnonzero(is_plain), np.flatnonzero(~is_plain)))] = np.arange(len(column))
+    return views.concat(parts).take(pa.array(order))
+
+
 def over_texts(run: Callable[..., Any], type: pa.DataType) -> Callable[..., pa.Array]:
     """A function of a column and constants, of one that takes a single value and constants: once for each distinct value."""
     return lambda column, *given: map_distinct(lambda item: run(item, *given), type, column)

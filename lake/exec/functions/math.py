@@ -14,15 +14,18 @@ from lake.errors import InvalidParameter, InvalidPowerArgument, NumericOutOfRang
 from lake.exec import decimals
 from lake.exec.cast import cast
 from lake.exec.constants import to_array
-from lake.exec.decimals import Value
+from lake.exec.decimals import Scaled, Value
 from lake.exec.functions.arithmetic import widest_integer
-from lake.exec.functions.columns import all_valid, both_valid, columns, float_function, map_rows, per_row
+from lake.exec.functions.columns import all_valid, both_valid, columns, float_function, per_row
 from lake.exec.kernels import views
+from lake.exec.kernels.gammas import gammas
 from lake.sql.decimals import common_numeric
 from lake.sql.registry import CallInfo, scalar
 from lake.types import Decimal, Float, Type
 
 GROUP: Final = "numbers"
+SHORT_PRODUCT_MAX: Final = 2**62
+"""Products below it are exact in 64 bits."""
 
 
 # --- floats ----------------------------------------------------------------------------------------------------------
@@ -212,40 +215,24 @@ def signbit(number: pa.Array) -> pa.Array:
     return views.to_array(np.signbit(views.values_of(number)), pa.bool_(), views.valid_of(number))
 
 
-def _float_each(run: Callable[[float], float], number: pa.Array) -> pa.Array:
-    def guarded(item: float) -> float:
-        try:
-            return run(item)
-        except (ValueError, OverflowError):
-            return math.nan if item != item or item <= 0 else math.inf
-
-    return map_rows(guarded, pa.float64(), number)
-
-
 @scalar("gamma(number DOUBLE) -> DOUBLE", group=GROUP, origin="duckdb")
-@per_row
 def gamma(number: pa.Array) -> pa.Array:
-    """The gamma function.
-
-    Goes row by row: numpy lacks it.
+    """The gamma function; NaN at whole numbers below 1.
 
     >>> gamma(5)
     24.0
     """
-    return _float_each(math.gamma, number)
+    return views.to_array(gammas(views.values_of(number), is_log=False), pa.float64(), views.valid_of(number))
 
 
 @scalar("lgamma(number DOUBLE) -> DOUBLE", group=GROUP, origin="duckdb")
-@per_row
 def lgamma(number: pa.Array) -> pa.Array:
-    """The logarithm of the gamma function.
-
-    Goes row by row: numpy lacks it.
+    """The logarithm of the gamma function; NaN at whole numbers below 1.
 
     >>> lgamma(2)
     0.0
     """
-    return _float_each(math.lgamma, number)
+    return views.to_array(gammas(views.values_of(number), is_log=True), pa.float64(), views.valid_of(number))
 
 
 # --- constants and chance --------------------------------------------------------------------------------------------
@@ -311,10 +298,16 @@ def _whole_units(run: Callable[[int, int], int], a: Value, b: Value, call: CallI
         decimals.scaled(cast(column, source, type)) for column, source in zip(columns(a, b), call.types, strict=True)
     )
     assert one is not None and two is not None
+    valid = both_valid(one.valid, two.valid)
+    if not one.is_wide and not two.is_wide:
+        left, right = np.asarray(one.values), np.asarray(two.values)
+        # The least common multiple is at most the product.
+        if run is math.gcd or np.abs(left.astype(np.float64) * right).max(initial=0) < SHORT_PRODUCT_MAX:
+            short = np.gcd(left, right) if run is math.gcd else np.lcm(left, right)
+            return decimals.to_value(Scaled(short, valid), type, may_pass=True)
     answers = [run(left, right) for left, right in zip(one.integers(), two.integers(), strict=True)]
     if any(abs(answer) >= 10**type.precision for answer in answers):
         raise decimals.out_of_range(type)
-    valid = both_valid(one.valid, two.valid)
     return to_array([answer if valid is None or valid[row] else None for row, answer in enumerate(answers)], type)
 
 
@@ -323,7 +316,7 @@ def _whole_units(run: Callable[[int, int], int], a: Value, b: Value, call: CallI
 def decimal_gcd(a: Value, b: Value, *, call: CallInfo) -> pa.Array:
     """The greatest number that goes a whole number of times into both.
 
-    Goes row by row: no column operation divides wide decimals so.
+    Goes row by row where digits pass 64 bits: no column operation divides such decimals so.
 
     >>> gcd(15.3, 2.9)
     0.1
@@ -336,7 +329,7 @@ def decimal_gcd(a: Value, b: Value, *, call: CallInfo) -> pa.Array:
 def decimal_lcm(a: Value, b: Value, *, call: CallInfo) -> pa.Array:
     """The least number into which both go a whole number of times.
 
-    Goes row by row: no column operation divides wide decimals so.
+    Goes row by row where digits pass 64 bits: no column operation divides such decimals so.
 
     >>> lcm(1.5, 2.5)
     7.5

@@ -1,102 +1,111 @@
-"""How alike texts are: Jaro, Jaro-Winkler, and edits with swaps."""
+"""How alike texts are: edits, Jaro and Jaro-Winkler, common characters, and the sound of words."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from lake.errors import InvalidParameter
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import map_rows, per_row
+from lake.exec.functions.columns import all_valid, columns
+from lake.exec.kernels import similarity, views
 from lake.sql.registry import scalar
 
 GROUP: Final = "text"
-PREFIX_MAX: Final = 4
-PREFIX_WEIGHT: Final = 0.1
-WINKLER_LEAST: Final = 0.7
 
 
-def jaro(one: str, two: str) -> float:
-    """The Jaro similarity of two texts, from 0 to 1."""
-    if one == two:
-        return 1.0
-    reach = max(max(len(one), len(two)) // 2 - 1, 0)
-    taken = [False] * len(two)
-    matched = []
-    for place, char in enumerate(one):
-        for other in range(max(0, place - reach), min(len(two), place + reach + 1)):
-            if not taken[other] and two[other] == char:
-                taken[other] = True
-                matched.append(char)
-                break
-    count = len(matched)
-    if count == 0:
-        return 0.0
-    others = [char for char, used in zip(two, taken, strict=True) if used]
-    swaps = sum(a != b for a, b in zip(matched, others, strict=True)) // 2
-    return (count / len(one) + count / len(two) + (count - swaps) / count) / 3
+@scalar("levenshtein(a VARCHAR, b VARCHAR) -> INT", group=GROUP, aliases=("editdist3",))
+def levenshtein(a: Value, b: Value) -> pa.Array:
+    """How many characters to insert, delete or change to make one text the other.
 
-
-@scalar("jaro_similarity(a VARCHAR, b VARCHAR) -> DOUBLE", group=GROUP, origin="duckdb")
-@per_row
-def jaro_similarity(a: Value, b: Value) -> pa.Array:
-    """The Jaro similarity, from 0 to 1. Goes row by row: there is no column operation for it.
-
-    >>> jaro_similarity('duck', 'duckdb')
-    0.8888888888888888
+    >>> levenshtein('kitten', 'sitting')
+    3
     """
-    return map_rows(jaro, pa.float64(), a, b)
-
-
-@scalar("jaro_winkler_similarity(a VARCHAR, b VARCHAR) -> DOUBLE", group=GROUP, origin="duckdb")
-@per_row
-def jaro_winkler_similarity(a: Value, b: Value) -> pa.Array:
-    """The Jaro-Winkler similarity, from 0 to 1: a common beginning counts more. Goes row by row, as Jaro's.
-
-    >>> jaro_winkler_similarity('duck', 'duckdb')
-    0.9333333333333333
-    """
-
-    def winkler(one: str, two: str) -> float:
-        alike = jaro(one, two)
-        if alike <= WINKLER_LEAST:
-            return alike
-        same = 0
-        for first, second in zip(one[:PREFIX_MAX], two[:PREFIX_MAX]):
-            if first != second:
-                break
-            same += 1
-        return alike + same * PREFIX_WEIGHT * (1 - alike)
-
-    return map_rows(winkler, pa.float64(), a, b)
+    one, two = columns(a, b)
+    return views.to_array(similarity.distances(one, two), pa.int32(), all_valid(one, two))
 
 
 @scalar("damerau_levenshtein(a VARCHAR, b VARCHAR) -> BIGINT", group=GROUP, origin="duckdb")
-@per_row
 def damerau_levenshtein(a: Value, b: Value) -> pa.Array:
     """How many characters to insert, delete, change or swap with the next to make one text the other.
-
-    Goes row by row: there is no column operation for it.
 
     >>> damerau_levenshtein('duckdb', 'udckbd')
     2
     """
+    one, two = columns(a, b)
+    return views.to_array(similarity.distances_with_swaps(one, two), pa.int64(), all_valid(one, two))
 
-    def distance(one: str, two: str) -> int:
-        far = len(one) + len(two)
-        last_rows: dict[str, int] = {}
-        table: list[list[int]] = [[far] * (len(two) + 2), [far, *range(len(two) + 1)]]
-        for row, char in enumerate(one, 1):
-            line = [far, row]
-            last_column = 0
-            for column, other in enumerate(two, 1):
-                last_row = last_rows.get(other, 0)
-                swap = table[last_row][last_column] + (row - last_row - 1) + 1 + (column - last_column - 1)
-                line.append(min(table[row][column] + (char != other), line[column] + 1, table[row][column + 1] + 1, swap))
-                if char == other:
-                    last_column = column
-            table.append(line)
-            last_rows[char] = row
-        return table[-1][-1]
 
-    return map_rows(distance, pa.int64(), a, b)
+@scalar("jaro_similarity(a VARCHAR, b VARCHAR) -> DOUBLE", group=GROUP, origin="duckdb")
+def jaro_similarity(a: Value, b: Value) -> pa.Array:
+    """The Jaro similarity, from 0 to 1.
+
+    >>> jaro_similarity('duck', 'duckdb')
+    0.8888888888888888
+    """
+    one, two = columns(a, b)
+    return views.to_array(similarity.jaro(one, two, is_winkler=False), pa.float64(), all_valid(one, two))
+
+
+@scalar("jaro_winkler_similarity(a VARCHAR, b VARCHAR) -> DOUBLE", group=GROUP, origin="duckdb")
+def jaro_winkler_similarity(a: Value, b: Value) -> pa.Array:
+    """The Jaro-Winkler similarity, from 0 to 1: a common beginning counts more.
+
+    >>> jaro_winkler_similarity('duck', 'duckdb')
+    0.9333333333333333
+    """
+    one, two = columns(a, b)
+    return views.to_array(similarity.jaro(one, two, is_winkler=True), pa.float64(), all_valid(one, two))
+
+
+@scalar("hamming(a VARCHAR, b VARCHAR) -> BIGINT", group=GROUP, origin="duckdb", aliases=("mismatches",))
+def hamming(a: Value, b: Value) -> pa.Array:
+    """In how many places texts of one length differ.
+
+    >>> hamming('duck', 'luck')
+    1
+
+    22023  texts of different lengths
+    """
+    one, two = columns(a, b)
+    found, valid = similarity.differences(one, two), all_valid(one, two)
+    if _holds(found < 0, valid):
+        raise InvalidParameter("hamming takes texts of the same length")
+    return views.to_array(found, pa.int64(), valid)
+
+
+@scalar("jaccard(a VARCHAR, b VARCHAR) -> DOUBLE", group=GROUP, origin="duckdb")
+def jaccard(a: Value, b: Value) -> pa.Array:
+    """The share of characters that texts have in common.
+
+    >>> jaccard('duck', 'luck')
+    0.6
+
+    22023  an empty text
+    """
+    one, two = columns(a, b)
+    valid = all_valid(one, two)
+    if any(_holds(pc.fill_null(pc.binary_length(text), 0).to_numpy() == 0, valid) for text in (one, two)):
+        raise InvalidParameter("jaccard takes texts that are not empty")
+    return views.to_array(similarity.shares(one, two), pa.float64(), valid)
+
+
+def _holds(condition: Any, valid: Any) -> bool:
+    """Whether a condition is true of a row that has a value."""
+    return bool((condition if valid is None else condition & (valid == 1)).any())
+
+
+@scalar("soundex(text VARCHAR) -> VARCHAR", group=GROUP, origin="spark")
+def soundex(text: pa.Array) -> pa.Array:
+    """The sound of a word: its first letter and three digits; a text that begins with none of A to Z is itself.
+
+    >>> soundex('Miller')
+    M460
+    """
+    sounds, is_word = similarity.sounds_of(pc.utf8_upper(text))
+    offsets = np.arange(0, 4 * len(text) + 1, 4, dtype=np.int32)
+    written = views.text_array(offsets, sounds.reshape(-1), pa.string(), views.valid_of(text))
+    return pc.if_else(views.to_boolean(is_word), written, text)

@@ -7,18 +7,20 @@ import binascii
 import hashlib
 import hmac as hmac_
 import re
+from functools import partial
 from typing import Any, Final
-from urllib.parse import quote_plus, unquote_to_bytes, urlsplit
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.errors import InvalidParameter, InvalidText, LakeError
 from lake.exec.constants import as_array
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import columns, map_distinct, map_rows, over_texts, with_constants
-from lake.exec.functions.string_forms import levenshtein
+from lake.exec.functions.columns import by_ascii, columns, map_distinct, map_rows, over_texts, per_row, with_constants
+from lake.exec.functions.similarity import levenshtein
 from lake.exec.functions.strings import strpos, substr
+from lake.exec.kernels import alphabets
 from lake.sql.registry import CallInfo, scalar
 
 GROUP: Final = "text"
@@ -53,10 +55,12 @@ def locate(part: Value, text: Value, start: Value | None = None) -> pa.Array:
     if start is None:
         return strpos(text, part)
 
-    def find(item: str, part: str, start: int) -> int:
-        return item.find(part, start - 1) + 1 if start > 0 else 0
-
-    return with_constants(over_texts(find, pa.int32()), pa.int32(), text, part, start)
+    texts, parts, starts = columns(text, part, start)
+    found = strpos(substr(texts, starts), parts)
+    before = pc.subtract(starts, pa.scalar(1, starts.type))
+    is_inside = pc.and_(pc.greater_equal(before, 0), pc.less_equal(before, pc.utf8_length(texts)))
+    none = pc.or_(pc.equal(found, 0), pc.invert(is_inside))
+    return pc.if_else(none, pa.scalar(0, pa.int32()), pc.add(found, before.cast(pa.int32())))
 
 
 @scalar("spark_substring(text VARCHAR, start BIGINT) -> VARCHAR", group=GROUP, origin="spark",
@@ -101,8 +105,11 @@ def space(count: pa.Array) -> pa.Array:
         group=GROUP, origin="spark")  # fmt: skip
 @scalar("mask(text VARCHAR, upper VARCHAR, lower VARCHAR, digit VARCHAR, other VARCHAR) -> VARCHAR", group=GROUP,
         origin="spark")  # fmt: skip
+@per_row
 def mask(text: Value, upper: Value, lower: Value, digit: Value, other: Value | None = None) -> pa.Array:
     """Capital letters, small letters and digits each replaced by a letter that tells nothing, and other ones where so told.
+
+    Texts beyond ASCII go row by row: of which case a letter is Arrow does not say of single characters.
 
     >>> mask('abcd-EFGH-8765')
     xxxx-XXXX-nnnn
@@ -115,8 +122,14 @@ def mask(text: Value, upper: Value, lower: Value, digit: Value, other: Value | N
             made.append(char if kind is None else kind)
         return "".join(made)
 
+    def run(column: pa.Array, *signs: str) -> pa.Array:
+        if not all(len(sign) == 1 and sign.isascii() for sign in signs):
+            return map_distinct(lambda item: masked(item, *signs), pa.string(), column)
+        table = np.array([ord(masked(chr(code), *signs)) for code in range(128)] + [0] * 128, np.int16)
+        return by_ascii(lambda plain: alphabets.mapped(plain, table), lambda item: masked(item, *signs), pa.string(), column)
+
     given = (upper, lower, digit) if other is None else (upper, lower, digit, other)
-    return with_constants(over_texts(masked, pa.string()), pa.string(), text, *given)
+    return with_constants(run, pa.string(), text, *given)
 
 
 @scalar("quote(text VARCHAR) -> VARCHAR", group=GROUP, origin="spark")
@@ -205,7 +218,7 @@ def url_encode(text: pa.Array) -> pa.Array:
     >>> url_encode('https://spark.apache.org')
     https%3A%2F%2Fspark.apache.org
     """
-    return map_distinct(lambda item: quote_plus(item, safe="*").replace("~", "%7E"), pa.string(), text)
+    return alphabets.to_percent(text)
 
 
 @scalar("url_decode(text VARCHAR) -> VARCHAR", group="urls", origin="spark")
@@ -217,7 +230,11 @@ def url_decode(text: pa.Array) -> pa.Array:
 
     22P02  a percent sign without two digits behind it
     """
-    return map_distinct(_decoded_url, pa.string(), text)
+    made = _decoded_urls(text)
+    bad = pc.index(pc.and_(pc.is_valid(text), pc.is_null(made)), True).as_py()
+    if bad >= 0:
+        raise InvalidText(f'"{text[bad]}" is not the encoded text of a URL')
+    return made
 
 
 @scalar("try_url_decode(text VARCHAR) -> VARCHAR", group="urls", origin="spark")
@@ -227,16 +244,15 @@ def try_url_decode(text: pa.Array) -> pa.Array:
     >>> SELECT try_url_decode('https%3A%2F%2Fspark.apache.org'), try_url_decode('%zz')
     https://spark.apache.org | NULL
     """
-    return map_distinct(lambda item: _or_null(_decoded_url, item), pa.string(), text)
+    return _decoded_urls(text)
 
 
-def _decoded_url(item: str) -> str:
-    if re.search("%(?![0-9A-Fa-f]{2})", item):
-        raise InvalidText(f'"{item}" is not the encoded text of a URL')
-    try:
-        return unquote_to_bytes(item.replace("+", " ")).decode()
-    except UnicodeDecodeError:
-        raise InvalidText(f'"{item}" is not the encoded text of a URL') from None
+def _decoded_urls(text: pa.Array) -> pa.Array:
+    """The texts that forms of the web have sent, NULL where one is none."""
+    is_whole = pc.match_substring_regex(text, "^(?s:[^%]|%[0-9A-Fa-f]{2})*$")
+    found = alphabets.from_percent(pc.if_else(is_whole, text, pa.scalar(None, text.type)))
+    assert found is not None
+    return pc.if_else(is_valid_utf8(found), found, pa.scalar(None, pa.binary())).cast(pa.string())
 
 
 def _or_null(run: Any, *given: Any) -> Any:
@@ -257,7 +273,7 @@ def parse_url(url: Value, part: Value, key: Value | None = None) -> pa.Array:
     22P02  a text that is no URL
     """
     given = (part,) if key is None else (part, key)
-    return with_constants(over_texts(_url_part, pa.string()), pa.string(), url, *given)
+    return with_constants(partial(_url_parts, is_try=False), pa.string(), url, *given)
 
 
 @scalar("try_parse_url(url VARCHAR, part VARCHAR) -> VARCHAR", group="urls", origin="spark")
@@ -269,37 +285,43 @@ def try_parse_url(url: Value, part: Value, key: Value | None = None) -> pa.Array
     a.b | NULL
     """
 
-    def run(*given: str) -> str | None:
-        return _or_null(_url_part, *given)  # type: ignore[no-any-return]
-
     given = (part,) if key is None else (part, key)
-    return with_constants(over_texts(run, pa.string()), pa.string(), url, *given)
+    return with_constants(partial(_url_parts, is_try=True), pa.string(), url, *given)
 
 
-def _url_part(url: str, part: str, key: str | None = None) -> str | None:
-    try:
-        parts = urlsplit(url)
-        bad = bool(re.search(r'[\s<>"{}|\\^`]', url) or re.search("%(?![0-9A-Fa-f]{2})", url))
-    except ValueError:
-        bad = True
-    if bad:
-        raise InvalidText(f'"{url}" is not a URL')
-    query = parts.query or None
+_URL: Final = (
+    r"^(?:(?P<PROTOCOL>[a-zA-Z][a-zA-Z0-9+.-]*):)?(?://(?P<AUTHORITY>[^/?#]*))?(?P<PATH>[^?#]*)"
+    r"(?:\?(?P<QUERY>[^#]*))?(?:#(?P<REF>.*))?$"
+)
+_AUTHORITY: Final = r"^(?:(?P<USERINFO>.*)@)?(?P<HOST>[^@]*?)(?::\d*)?$"
+_NO_URL: Final = r"""[\s<>"{}|\\^`]|%(?:[^0-9A-Fa-f]|.[^0-9A-Fa-f]|.?$)"""
+
+
+def _url_parts(urls: pa.Array, part: str, key: str | None = None, *, is_try: bool) -> pa.Array:
+    """A part of each URL, NULL where it lacks it; of a text that is no URL too, where so told.
+
+    Source: RFC 3986, appendix B.
+    """
+    is_bad = pc.fill_null(pc.match_substring_regex(urls, _NO_URL), False)
+    if not is_try and (bad := pc.index(is_bad, True).as_py()) >= 0:
+        raise InvalidText(f'"{urls[bad]}" is not a URL')
+    parts = pc.extract_regex(pc.if_else(is_bad, pa.scalar(None, pa.string()), urls), _URL)
+    if key is not None and part != "QUERY":
+        return pa.nulls(len(urls), pa.string())
     if key is not None:
-        found = re.search(rf"(?:^|&){re.escape(key)}=([^&]*)", parts.query) if part == "QUERY" else None
-        return found[1] if found else None
-    host = parts.netloc.rpartition("@")[2]
-    known = {
-        "PROTOCOL": parts.scheme or None,
-        "HOST": re.sub(r":\d*$", "", host) or None,
-        "PATH": parts.path,
-        "QUERY": query,
-        "REF": parts.fragment or None,
-        "FILE": parts.path + (f"?{query}" if query else ""),
-        "AUTHORITY": parts.netloc or None,
-        "USERINFO": parts.netloc.rpartition("@")[0] or None,
-    }
-    return known.get(part)
+        pairs = pc.extract_regex(pc.struct_field(parts, part), rf"(?:^|&){re.escape(key)}=(?P<value>[^&]*)")
+        return pc.struct_field(pairs, "value")
+    if part in ("HOST", "USERINFO"):
+        parts = pc.extract_regex(pc.struct_field(parts, "AUTHORITY"), _AUTHORITY)
+    if part == "FILE":
+        path, query = pc.struct_field(parts, "PATH"), pc.struct_field(parts, "QUERY")
+        return pc.if_else(pc.equal(query, ""), path, pc.binary_join_element_wise(path, query, "?"))
+    if part not in ("PROTOCOL", "AUTHORITY", "USERINFO", "HOST", "PATH", "QUERY", "REF"):
+        return pa.nulls(len(urls), pa.string())
+    found = pc.struct_field(parts, part)
+    if part == "PROTOCOL":
+        found = pc.utf8_lower(found)
+    return found if part == "PATH" else pc.if_else(pc.equal(found, ""), pa.scalar(None, pa.string()), found)
 
 
 # --- UTF-8 and bytes -------------------------------------------------------------------------------------------------
@@ -307,28 +329,37 @@ def _url_part(url: str, part: str, key: str | None = None) -> str | None:
 
 @scalar("is_valid_utf8(value BYTEA) -> BOOLEAN", group="bytes", origin="spark")
 @scalar("is_valid_utf8(value VARCHAR) -> BOOLEAN", group="bytes", origin="spark")
+@per_row
 def is_valid_utf8(value: pa.Array) -> pa.Array:
-    """Whether bytes are a text in UTF-8.
+    """Whether bytes are a text in UTF-8. Where Arrow finds one that is not, it goes row by row: Arrow says not which.
 
     >>> SELECT is_valid_utf8('Spark'), is_valid_utf8('\\xff'::BYTEA)
     true | false
     """
     if pa.types.is_string(value.type):
         return pc.if_else(value.is_valid(), True, pa.scalar(None, pa.bool_()))
-    return map_distinct(lambda item: item.decode(errors="ignore").encode() == item, pa.bool_(), value)
+    try:
+        value.cast(pa.string())
+    except pa.ArrowInvalid:
+        return map_distinct(lambda item: item.decode(errors="ignore").encode() == item, pa.bool_(), value)
+    return pc.if_else(value.is_valid(), True, pa.scalar(None, pa.bool_()))
 
 
 @scalar("make_valid_utf8(value BYTEA) -> VARCHAR", group="bytes", origin="spark")
 @scalar("make_valid_utf8(value VARCHAR) -> VARCHAR", group="bytes", origin="spark")
+@per_row
 def make_valid_utf8(value: pa.Array) -> pa.Array:
-    """The text of bytes, what is not UTF-8 replaced.
+    """The text of bytes, what is not UTF-8 replaced. Goes row by row where something is not: Arrow replaces nothing.
 
     >>> make_valid_utf8('Spark')
     Spark
     """
     if pa.types.is_string(value.type):
         return value
-    return map_distinct(lambda item: item.decode(errors="replace"), pa.string(), value)
+    try:
+        return value.cast(pa.string())
+    except pa.ArrowInvalid:
+        return map_distinct(lambda item: item.decode(errors="replace"), pa.string(), value)
 
 
 @scalar("validate_utf8(value BYTEA) -> VARCHAR", group="bytes", origin="spark")

@@ -1,4 +1,4 @@
-"""Text changed, taken apart, quoted, put in formats, and compared for likeness."""
+"""Text changed, taken apart, quoted, and put in formats."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import re
 import unicodedata
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.errors import InvalidParameter, NumericOutOfRange
+from lake.exec.constants import list_array
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import (
+    by_ascii,
     columns,
     map_distinct,
-    map_rows,
-    over_texts,
     per_row,
     with_constants,
 )
+from lake.exec.functions.lists import Lists, offsets_of, ranges
+from lake.exec.functions.strings import substr
+from lake.exec.kernels import alphabets, views
+from lake.exec.kernels.similarity import CODE_POINTS, points_of
 from lake.sql.quoting import quote_name
 from lake.sql.registry import scalar
 
@@ -54,8 +59,11 @@ def reverse(text: pa.Array) -> pa.Array:
 
 
 @scalar("translate(text VARCHAR, characters VARCHAR, by VARCHAR) -> VARCHAR", group=GROUP)
+@per_row
 def translate(text: Value, characters: Value, by: Value) -> pa.Array:
     """The text with characters replaced one for one; those without a partner are left out.
+
+    Texts beyond ASCII go row by row: Arrow replaces one text at a time, and not all at once.
 
     >>> translate('twice', 'wic', 'her')
     there
@@ -65,7 +73,13 @@ def translate(text: Value, characters: Value, by: Value) -> pa.Array:
         table: dict[int, str | None] = {}
         for index, char in enumerate(characters):
             table.setdefault(ord(char), by[index] if index < len(by) else None)
-        return map_distinct(lambda item: item.translate(table), pa.string(), column)
+        if not by.isascii():
+            return map_distinct(lambda item: item.translate(table), pa.string(), column)
+        bytes = np.arange(256, dtype=np.int16)
+        for code, sign in table.items():
+            if code < 128:
+                bytes[code] = -1 if sign is None else ord(sign)
+        return by_ascii(lambda plain: alphabets.mapped(plain, bytes), lambda item: item.translate(table), pa.string(), column)
 
     return with_constants(run, pa.string(), text, characters, by)
 
@@ -79,19 +93,20 @@ def overlay(text: Value, by: Value, start: Value, count: Value | None = None) ->
     Thomas
     """
 
-    def put(item: str, by: str, start: int, count: int | None = None) -> str:
-        if start < 1:
-            raise InvalidParameter("negative substring length not allowed")
-        many = len(by) if count is None else count
-        return item[: start - 1] + by + item[max(start - 1 + many, 0) :]
-
-    given = (by, start) if count is None else (by, start, count)
-    return with_constants(over_texts(put, pa.string()), pa.string(), text, *given)
+    given = columns(text, by, start) if count is None else columns(text, by, start, count)
+    texts, parts, places = given[:3]
+    many = given[3] if count is not None else pc.utf8_length(parts).cast(pa.int64())
+    if pc.any(pc.less(places, 1)).as_py():
+        raise InvalidParameter("negative substring length not allowed")
+    head = substr(texts, pa.scalar(1), pc.subtract(places, 1))
+    tail = substr(texts, pc.max_element_wise(pc.add(places, many), 1, skip_nulls=False))
+    return pc.binary_join_element_wise(head, parts, tail, "")
 
 
 @scalar("strip_accents(text VARCHAR) -> VARCHAR", group=GROUP, origin="duckdb")
+@per_row
 def strip_accents(text: pa.Array) -> pa.Array:
-    """The letters without their accents.
+    """The letters without their accents. Texts beyond ASCII go row by row: Arrow knows no classes of combining marks.
 
     >>> strip_accents('mühleisen')
     muhleisen
@@ -101,7 +116,7 @@ def strip_accents(text: pa.Array) -> pa.Array:
         parts = unicodedata.normalize("NFD", item)
         return unicodedata.normalize("NFC", "".join(char for char in parts if not unicodedata.combining(char)))
 
-    return map_distinct(strip, pa.string(), text)
+    return by_ascii(lambda plain: plain, strip, pa.string(), text)
 
 
 # --- characters and numbers ------------------------------------------------------------------------------------------
@@ -114,7 +129,9 @@ def ascii_(text: pa.Array) -> pa.Array:
     >>> ascii('A')
     65
     """
-    return map_distinct(lambda item: ord(item[0]) if item else 0, pa.int32(), text)
+    first = pc.utf8_slice_codeunits(text, 0, 1)
+    offsets, points = points_of(pc.if_else(pc.equal(pc.binary_length(first), 0), "\0", first))
+    return views.to_array(np.append(points, 0)[offsets[:-1]], pa.int32(), views.valid_of(text))
 
 
 @scalar("chr(code BIGINT) -> VARCHAR", group=GROUP, aliases=("char",))
@@ -127,14 +144,13 @@ def chr_(code: pa.Array) -> pa.Array:
     22003  a number that is no code point, or 0
     """
 
-    def character(number: int) -> str:
-        if number == 0:
-            raise NumericOutOfRange("null character not permitted")
-        if not 0 < number < 0x110000 or 0xD800 <= number < 0xE000:
-            raise NumericOutOfRange(f"requested character too large for encoding: {number}")
-        return chr(number)
-
-    return map_distinct(character, pa.string(), code)
+    numbers = views.values_of(pc.fill_null(code, 1))
+    bad = numbers[(numbers < 1) | (numbers >= CODE_POINTS) | ((numbers >= 0xD800) & (numbers < 0xE000))]
+    if len(bad):
+        known = "null character not permitted" if bad[0] == 0 else f"requested character too large for encoding: {bad[0]}"
+        raise NumericOutOfRange(known)
+    made = pa.array(numbers.astype(np.uint32).view("<U1"), pa.string())
+    return made if code.null_count == 0 else pc.if_else(pc.is_valid(code), made, pa.scalar(None, pa.string()))
 
 
 @scalar("to_hex(number BIGINT) -> VARCHAR", group=GROUP)
@@ -144,7 +160,7 @@ def to_hex(number: pa.Array) -> pa.Array:
     >>> to_hex(255)
     ff
     """
-    return map_distinct(lambda item: format(item & 0xFFFFFFFFFFFFFFFF, "x"), pa.string(), number)
+    return alphabets.written(views.values_of(number), 16, number, is_lower=True)
 
 
 @scalar("bin(number BIGINT) -> VARCHAR", group=GROUP, origin="spark")
@@ -154,7 +170,7 @@ def bin_(number: pa.Array) -> pa.Array:
     >>> bin(13)
     1101
     """
-    return map_distinct(lambda item: format(item & 0xFFFFFFFFFFFFFFFF, "b"), pa.string(), number)
+    return alphabets.written(views.values_of(number), 2, number)
 
 
 @scalar("to_base(number BIGINT, base BIGINT) -> VARCHAR", group=GROUP, origin="duckdb")
@@ -164,18 +180,12 @@ def to_base(number: Value, base: Value) -> pa.Array:
     >>> to_base(42, 16)
     2A
     """
-    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-    def write(item: int, base: int) -> str:
-        if item < 0 or not 2 <= base <= 36:
-            raise InvalidParameter("to_base takes a number of 0 or more and a base from 2 to 36")
-        written = ""
-        while item:
-            item, digit = divmod(item, base)
-            written = digits[digit] + written
-        return written or "0"
-
-    return map_rows(write, pa.string(), number, base)
+    numbers, bases = columns(number, base)
+    given, known = views.values_of(pc.fill_null(numbers, 0)), views.values_of(pc.fill_null(bases, 2))
+    if (given < 0).any() or (known < 2).any() or (known > 36).any():
+        raise InvalidParameter("to_base takes a number of 0 or more and a base from 2 to 36")
+    made = alphabets.written(given, known, numbers)
+    return pc.if_else(pc.is_valid(bases), made, pa.scalar(None, pa.string()))
 
 
 # --- lists of texts --------------------------------------------------------------------------------------------------
@@ -192,17 +202,36 @@ def string_to_array(text: Value, delimiter: Value, missing: Value | None = None)
     [a, NULL, c]
     """
     given = (text, delimiter) if missing is None else (text, delimiter, missing)
-    rows = zip(*(column.to_pylist() for column in columns(*given)), strict=True)
-    return pa.array([_parts(*row) for row in rows], STRINGS)
+    texts, *rest = columns(*given)
+    # NULL says something as a parameter here, and rows with a NULL parameter are none of ``with_constants``.
+    told = [pc.fill_null(pc.binary_join_element_wise("=", column, ""), "") for column in rest]
+    return with_constants(_split_all, STRINGS, texts, *told)
 
 
-def _parts(text: str | None, delimiter: str | None, missing: str | None = None) -> list[str | None] | None:
-    if text is None:
-        return None
-    if text == "":
-        return []
-    parts = list(text) if delimiter is None else text.split(delimiter) if delimiter else [text]
-    return [None if part == missing else part for part in parts] if missing is not None else list(parts)
+def _split_all(texts: pa.Array, delimiter: str, missing: str = "") -> pa.Array:
+    """The parts of texts; parameters stand behind ``=``, and are empty for NULL."""
+    if delimiter == "":
+        parts = characters_of(texts)
+    elif delimiter == "=":
+        parts = pa.ListArray.from_arrays(pa.array(np.arange(len(texts) + 1, dtype=np.int32)), texts)
+    else:
+        parts = pc.split_pattern(texts, delimiter[1:])
+    lists = Lists(parts)
+    counts = np.where(views.values_of(pc.fill_null(pc.binary_length(texts), 0)) > 0, lists.lengths, 0)
+    items = lists.items.take(pa.array(ranges(lists.offsets[:-1], counts)))
+    if missing:
+        items = pc.if_else(pc.equal(items, missing[1:]), pa.scalar(None, pa.string()), items)
+    return list_array(offsets_of(counts), items, lists.valid if delimiter != "=" else views.valid_of(texts))
+
+
+def characters_of(texts: pa.Array) -> pa.Array:
+    """The lists of all characters; NULL where the text is."""
+    offsets, characters = views.text_of(texts)
+    used = characters[offsets[0] : offsets[-1]]
+    starts = np.flatnonzero((used & 0xC0) != 0x80)
+    bounds = np.append(starts, len(used)).astype(np.int32)
+    letters = views.text_array(bounds, np.ascontiguousarray(used), pa.string())
+    return list_array(np.searchsorted(starts, offsets.astype(np.int64) - offsets[0]), letters, views.valid_of(texts))
 
 
 @scalar("string_split(text VARCHAR, delimiter VARCHAR) -> VARCHAR[]", group=GROUP, origin="duckdb",
@@ -216,7 +245,7 @@ def string_split(text: Value, delimiter: Value) -> pa.Array:
 
     def run(column: pa.Array, delimiter: str) -> pa.Array:
         if delimiter == "":
-            return map_distinct(list, STRINGS, column)
+            return characters_of(column)
         return pc.split_pattern(column, delimiter)
 
     return with_constants(run, STRINGS, text, delimiter)
@@ -349,92 +378,3 @@ def _written(kind: str, value: str | None, flags: str, precision: str | None) ->
         return f"%{flags.replace(',', '').replace('0', '')}{'.' + precision if precision else ''}{kind}" % number
     except ValueError:
         raise InvalidParameter(f'"{value}" is no number for %{kind}') from None
-
-
-# --- how far apart ---------------------------------------------------------------------------------------------------
-
-
-@scalar("levenshtein(a VARCHAR, b VARCHAR) -> INT", group=GROUP, aliases=("editdist3",))
-@per_row
-def levenshtein(a: Value, b: Value) -> pa.Array:
-    """How many characters to insert, delete or change to make one text the other.
-
-    Goes row by row: there is no column operation for it.
-
-    >>> levenshtein('kitten', 'sitting')
-    3
-    """
-
-    def distance(one: str, two: str) -> int:
-        before = list(range(len(two) + 1))
-        for row, char in enumerate(one, 1):
-            after = [row]
-            for column, other in enumerate(two, 1):
-                after.append(min(before[column] + 1, after[-1] + 1, before[column - 1] + (char != other)))
-            before = after
-        return before[-1]
-
-    return map_rows(distance, pa.int32(), a, b)
-
-
-@scalar("hamming(a VARCHAR, b VARCHAR) -> BIGINT", group=GROUP, origin="duckdb", aliases=("mismatches",))
-@per_row
-def hamming(a: Value, b: Value) -> pa.Array:
-    """In how many places texts of one length differ.
-
-    Goes row by row: there is no column operation for it.
-
-    >>> hamming('duck', 'luck')
-    1
-    """
-
-    def distance(one: str, two: str) -> int:
-        if len(one) != len(two):
-            raise InvalidParameter("hamming takes texts of the same length")
-        return sum(char != other for char, other in zip(one, two))
-
-    return map_rows(distance, pa.int64(), a, b)
-
-
-@scalar("jaccard(a VARCHAR, b VARCHAR) -> DOUBLE", group=GROUP, origin="duckdb")
-@per_row
-def jaccard(a: Value, b: Value) -> pa.Array:
-    """The share of characters that texts have in common.
-
-    Goes row by row: there is no column operation for it.
-
-    >>> jaccard('duck', 'luck')
-    0.6
-    """
-
-    def share(one: str, two: str) -> float:
-        if not one or not two:
-            raise InvalidParameter("jaccard takes texts that are not empty")
-        return len(set(one) & set(two)) / len(set(one) | set(two))
-
-    return map_rows(share, pa.float64(), a, b)
-
-
-@scalar("soundex(text VARCHAR) -> VARCHAR", group=GROUP, origin="spark")
-def soundex(text: pa.Array) -> pa.Array:
-    """The sound of a word: its first letter and three digits.
-
-    >>> soundex('Miller')
-    M460
-    """
-    codes = {char: digit for digit, chars in enumerate(("BFPV", "CGJKQSXZ", "DT", "L", "MN", "R"), 1) for char in chars}
-
-    def sound(word: str) -> str:
-        upper = word.upper()
-        if not upper or not upper[0].isascii() or not upper[0].isalpha():
-            return word
-        written, last = upper[0], codes.get(upper[0])
-        for char in upper[1:]:
-            code = codes.get(char)
-            if code and code != last:
-                written += str(code)
-            if char not in "HW":
-                last = code
-        return written[:4].ljust(4, "0")
-
-    return map_distinct(sound, pa.string(), text)

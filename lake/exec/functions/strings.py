@@ -15,19 +15,20 @@ from lake.exec.constants import as_array
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import (
     NOT_CONSTANT,
+    by_ascii,
     columns,
     constant,
-    map_distinct,
     map_rows,
-    over_texts,
+    per_row,
     with_constants,
 )
-from lake.exec.kernels import views
-from lake.exec.kernels.strings import TEXT_BYTES_MAX, substring
+from lake.exec.kernels import alphabets, views
+from lake.exec.kernels.strings import TEXT_BYTES_MAX, characters_before, substring
 from lake.sql.registry import CallInfo, scalar
 
 GROUP: Final = "text"
 SPACE: Final = pa.scalar(" ")
+SPLITS_MAX: Final = 1 << 30
 LENGTH_MAX: Final = 1 << 28
 """Characters of a text that a function may make: a quarter of what a column of texts holds."""
 
@@ -86,13 +87,19 @@ def lower(text: pa.Array) -> pa.Array:
 
 
 @scalar("initcap(text VARCHAR) -> VARCHAR", group=GROUP)
+@per_row
 def initcap(text: pa.Array) -> pa.Array:
     """Each word's first letter in upper case, the others in lower case; a word is letters and digits.
+
+    Texts beyond ASCII go row by row: what a letter is there, and its two cases, Arrow decides otherwise than the base.
 
     >>> initcap('hello wORLD foo-bar')
     Hello World Foo-Bar
     """
-    return map_distinct(lambda item: re.sub(r"[^\W_]+", lambda word: word[0].capitalize(), item), pa.string(), text)
+    def capitalize(item: str) -> str:
+        return re.sub(r"[^\W_]+", lambda word: word[0].capitalize(), item)
+
+    return by_ascii(alphabets.capitalized, capitalize, pa.string(), text)
 
 
 # --- joining ---------------------------------------------------------------------------------------------------------
@@ -301,11 +308,15 @@ def substring_index(text: Value, delimiter: Value, count: Value) -> pa.Array:
     www.apache
     """
 
-    def cut(item: str, delimiter: str, count: int) -> str:
-        parts = item.split(delimiter) if delimiter else [item]
-        return delimiter.join(parts[:count] if count > 0 else parts[count:] if count < 0 else [])
+    def cut(column: pa.Array, delimiter: str, count: int) -> pa.Array:
+        if delimiter == "" or count == 0:
+            return column if count else pc.utf8_slice_codeunits(column, 0, 0)
+        many = min(abs(count), SPLITS_MAX)
+        parts = pc.split_pattern(column, delimiter, max_splits=many, reverse=count < 0)
+        kept = pc.list_slice(parts, 0, many) if count > 0 else pc.list_slice(parts, 1)
+        return pc.if_else(pc.greater(pc.list_value_length(parts), many), pc.binary_join(kept, delimiter), column)
 
-    return with_constants(over_texts(cut, pa.string()), pa.string(), text, delimiter, count)
+    return with_constants(cut, pa.string(), text, delimiter, count)
 
 
 # --- trimming and padding --------------------------------------------------------------------------------------------
@@ -402,7 +413,7 @@ def strpos(text: Value, part: Value) -> pa.Array:
     def run(column: pa.Array, part: str) -> pa.Array:
         found = pc.find_substring(column, part)
         if pc.all(pc.string_is_ascii(column)).as_py() is False:
-            return map_distinct(lambda item: item.find(part) + 1, pa.int32(), column)
+            return pc.add(characters_before(column, found), 1).cast(pa.int32())
         return pc.add(found, pa.scalar(1, found.type)).cast(pa.int32())
 
     return with_constants(run, pa.int32(), text, part)
@@ -449,8 +460,11 @@ def contains(text: Value, part: Value) -> pa.Array:
 
 
 @scalar("find_in_set(text VARCHAR, texts VARCHAR) -> INT", group=GROUP)
+@per_row
 def find_in_set(text: Value, texts: Value) -> pa.Array:
     """Where a text stands among others that commas separate, counted from 1; 0 where it does not.
+
+    Goes row by row: each row's list is another, and short.
 
     >>> find_in_set('b', 'a,b,c')
     2

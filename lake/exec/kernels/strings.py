@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lake.errors import InvalidEscape, NumericOutOfRange
 from lake.exec.kernels import kernel, rehearsal
 from lake.exec.kernels.hashing import load_word, same_bytes
 from lake.exec.kernels.order import swap_bytes
-from lake.exec.kernels.views import Ints, mask_of, text_array, text_of
+from lake.exec.kernels.views import Ints, mask_of, text_array, text_of, to_array, valid_of
 
 ANY_CHARACTER, ANY_TEXT = 256, 257
 """Tokens of a pattern beside the bytes 0 .. 255: ``_`` and ``%``."""
@@ -322,6 +323,15 @@ def substring(array: pa.Array, firsts: Ints | int, counts: Ints | int) -> pa.Arr
     into, out = np.empty(len(array) + 1, np.int32), np.empty(total, np.uint8)
     copy_texts(characters, starts, sizes, into, out)
     return text_array(into, out, pa.string(), mask_of(array))
+
+
+def characters_before(array: pa.Array, places: pa.Array) -> pa.Array:
+    """BIGINT: how many characters stand before a byte of each text; -1 where that is -1, NULL where the text is."""
+    offsets, characters = text_of(array)
+    begins = np.concatenate(([0], np.cumsum((characters & 0xC0) != 0x80, dtype=np.int64)))
+    found = np.asarray(pc.fill_null(places, -1), np.int64)
+    counts = begins[offsets[:-1] + np.maximum(found, 0)] - begins[offsets[:-1]]
+    return to_array(np.where(found < 0, -1, counts), pa.int64(), valid_of(array))
 
 
 def is_ascii(offsets: Ints, characters: Ints) -> bool:
