@@ -20,6 +20,7 @@ from lake.errors import FeatureNotSupported, LakeError, ProgramLimitExceeded, St
 from lake.sql import ast
 from lake.sql.build import Build
 from lake.sql.lexer import END, WORD, Tokens, point_at, tokenize
+from lake.sql.plain_rows import plain_insert
 from lake.sql.tables import GATHER, PASS, Tables, load_tables
 
 # Characters of one script; a bulk load of this size belongs in a file.
@@ -89,7 +90,9 @@ def parse(text: str, dialect: str = "postgres") -> list[ast.Statement]:
     known = parse_known(text, dialect)
     if known is not None:
         return list(known)
-    statements = _run(text, "script", spark=dialect == "spark")
+    is_spark = dialect == "spark"
+    plain = None if is_spark or len(text) > TEXT_MAX else plain_insert(text, lambda part: _run(part, "script"))
+    statements = _run(text, "script", spark=is_spark) if plain is None else [plain]
     assert isinstance(statements, list)
     if len(text) <= KEPT_CHARS:
         with _keeping:

@@ -15,7 +15,8 @@ from lake.db.statements.table import create_as
 from lake.db.write.change import written_table
 from lake.db.write.identity import refuse_given_identity
 from lake.db.write.once import Once, once_of_job
-from lake.db.write.path import prepared, write_rows
+from lake.db.write.path import cut, prepared, write_rows
+from lake.db.write.plain import plain_values
 from lake.errors import FeatureNotSupported
 from lake.roles import Role
 from lake.sql import ast, parser
@@ -52,11 +53,18 @@ def insert(stmt: ast.Insert, run: Run) -> Result:
 def _insert_into(stmt: ast.Insert, table: Table, run: Run, once: Once | None) -> Result:
     columns = run.catalog.columns_of(table)
     defaults = {column.name: parser.parse_expression(column.default) for column in table.columns if column.default}
+    plain = plain_values(stmt, columns)
+    if plain is not None:
+        stmt, incoming = plain
     source = run.binder().insert(stmt, columns, defaults)
     refuse_given_identity(stmt, table, source.given)
-    names = tuple(column.name for column in columns)
-    answer = run.answer(BoundQuery(source.plan, source.columns, names), run.optimize(source.plan))
-    batches = prepared(answer.source, names, answer.types, run.database.rules(table, run))
+    rules = run.database.rules(table, run)
+    if plain is not None:
+        batches = cut(rules.prepare(incoming))
+    else:
+        names = tuple(column.name for column in columns)
+        answer = run.answer(BoundQuery(source.plan, source.columns, names), run.optimize(source.plan))
+        batches = prepared(answer.source, names, answer.types, rules)
     if stmt.returning:
         return _returning(stmt, table, run, once, list(batches))
     as_log = _stays_in_log(table, run)

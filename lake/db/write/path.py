@@ -112,6 +112,11 @@ def prepared(
             close()
 
 
+def cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch as batches of at most LOG_ROWS rows."""
+    return (batch.slice(start, LOG_ROWS) for start in range(0, batch.num_rows, LOG_ROWS))
+
+
 def _first(source: Iterator[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], bool]:
     """Batches until they are too many for the log, and whether the source ended before."""
     few: list[pa.RecordBatch] = []

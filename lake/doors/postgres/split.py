@@ -60,6 +60,9 @@ def split(script: str) -> list[Piece]:
     """The statements of a script, without those of nothing."""
     start = 0
     pieces = []
+    if ";" not in script:
+        whole = Piece(script, 0)
+        return [] if whole.is_empty else [whole]
     for end in (*_ends(script), len(script)):
         pieces.append(Piece(script[start:end], start))
         start = end + 1

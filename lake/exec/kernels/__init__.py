@@ -33,7 +33,7 @@ MODULES: Final = (
     "tables", "text_table", "groups", "partition", "join", "sorting", "order", "search", "decimals", "aggregates",
     "extremes", "moments", "exact_sum", "frames", "strings", "similarity", "gammas", "json", "ranges",
 )
-BELOW: Final = ("lake.storage.tables.pages",)
+BELOW: Final = ("lake.storage.tables.pages", "lake.sql.plain_rows")
 """Modules of the layers below that have kernels."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -124,9 +125,9 @@ class SetOperation(Body):
 
 @dataclass(frozen=True, slots=True)
 class Values(Body):
-    """``VALUES (1, 'a'), (2, 'b')``."""
+    """``VALUES (1, 'a'), (2, 'b')``; the rows of a long INSERT are ``lake.sql.plain_rows``."""
 
-    rows: tuple[tuple[Expr, ...], ...]
+    rows: Sequence[tuple[Expr, ...]]
 
 
 # --- FROM ------------------------------------------------------------------------------------------------------------
