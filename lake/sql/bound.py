@@ -24,8 +24,18 @@ if TYPE_CHECKING:
     from lake.sql.registry import Aggregate, Scalar, Window
 
 
+class Kept:
+    """A node that never changes: what is worked out of it is kept with it, and is neither compared nor copied.
+
+    used   ids of the columns that an expression uses (``columns_of``)
+    """
+
+    __slots__ = ("used",)
+    used: frozenset[int]
+
+
 @dataclass(frozen=True, slots=True)
-class Expr:
+class Expr(Kept):
     """A bound expression; ``type`` is what it answers."""
 
     type: Type
@@ -292,7 +302,9 @@ def walk(expr: Expr) -> Iterator[Expr]:
     while stack:
         node = stack.pop()
         yield node
-        names = expression_fields(type(node))
+        names = _EXPRESSIONS.get(type(node))
+        if names is None:
+            names = expression_fields(type(node))
         if names:
             below: list[Expr] = []
             for name in names:
@@ -314,7 +326,9 @@ def rewrite(expr: Expr, rule: Rule) -> Expr:
     while isinstance(expr, Call) and expr.arguments:
         spine.append(expr)
         expr = expr.arguments[0]
-    made = rule(rewrite_children(expr, lambda child: rewrite(child, rule)))
+    if not isinstance(expr, Column | Literal):
+        expr = rewrite_children(expr, lambda child: rewrite(child, rule))
+    made = rule(expr)
     for call in reversed(spine):
         rest = tuple(rewrite(item, rule) for item in call.arguments[1:])
         before = call.arguments
@@ -356,18 +370,27 @@ def map_expressions(value: T, change: Callable[[Expr], Expr]) -> T:
 
 def columns_of(*values: object) -> frozenset[int]:
     """The ids of all columns used in expressions, calls and sort keys: subqueries' outer columns, no lambda's own."""
+    found = [_used_by(expr) for value in values for expr in _expressions_in(value)]
+    return found[0] if len(found) == 1 else frozenset().union(*found)
+
+
+def _used_by(expr: Expr) -> frozenset[int]:
+    try:
+        return expr.used
+    except AttributeError:
+        pass
     ids: set[int] = set()
     parameters: set[int] = set()
-    for value in values:
-        for expr in _expressions_in(value):
-            for node in walk(expr):
-                if isinstance(node, Column):
-                    ids.add(node.id)
-                elif isinstance(node, Lambda):
-                    parameters |= {column.id for column in node.parameters}
-                elif isinstance(node, ScalarSubquery | Exists | Quantified):
-                    ids |= node.plan.outer_columns
-    return frozenset(ids - parameters)
+    for node in walk(expr):
+        if isinstance(node, Column):
+            ids.add(node.id)
+        elif isinstance(node, Lambda):
+            parameters |= {column.id for column in node.parameters}
+        elif isinstance(node, ScalarSubquery | Exists | Quantified):
+            ids |= node.plan.outer_columns
+    found = frozenset(ids - parameters)
+    object.__setattr__(expr, "used", found)
+    return found
 
 
 def _expressions_in(value: object) -> Iterator[Expr]:

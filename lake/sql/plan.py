@@ -14,7 +14,7 @@ correlated subquery, columns of the outer query (``outer_columns``). Inputs of o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Final, TypeVar
 
@@ -23,20 +23,52 @@ from lake.sql.bound import AggregateCall, Column, Expr, Literal, SortKey, Window
 from lake.sql.catalog import Table
 
 
+class KeptPlan:
+    """What is worked out of a node is kept with it, since it never changes: no field, so neither compared nor copied.
+
+    answered, answered_ids   its columns
+    parts                    its own expressions
+    used_and_made            what it and all below use and make
+    """
+
+    __slots__ = ("answered", "answered_ids", "parts", "used_and_made")
+    answered: tuple[Column, ...]
+    answered_ids: frozenset[int]
+    parts: tuple[Expr, ...]
+    used_and_made: tuple[frozenset[int], frozenset[int]]
+
+
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(KeptPlan):
     """A node of a plan."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns this node answers, in order."""
+        try:
+            return self.answered
+        except AttributeError:
+            found = self._columns()
+            object.__setattr__(self, "answered", found)
+            return found
+
+    def _columns(self) -> tuple[Column, ...]:
         raise NotImplementedError
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """The ids of ``columns``."""
+        try:
+            return self.answered_ids
+        except AttributeError:
+            found = frozenset([column.id for column in self.columns])
+            object.__setattr__(self, "answered_ids", found)
+            return found
 
     @property
     def inputs(self) -> tuple[Plan, ...]:
         """The nodes directly below."""
-        names = bound.names_of_fields(type(self))
-        return tuple(value for name in names if isinstance(value := getattr(self, name), Plan))
+        return tuple([getattr(self, name) for name in input_names(type(self))])
 
     @property
     def outer_columns(self) -> frozenset[int]:
@@ -61,8 +93,7 @@ class Scan(Plan):
     names: tuple[str, ...]
     filters: tuple[Expr, ...] = ()
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         return self.outputs
 
 
@@ -73,8 +104,7 @@ class Values(Plan):
     rows: tuple[tuple[Expr, ...], ...]
     outputs: tuple[Column, ...]
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         return self.outputs
 
     @property
@@ -94,8 +124,7 @@ class CteScan(Plan):
     name: str
     outputs: tuple[Column, ...]
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         return self.outputs
 
 
@@ -109,8 +138,7 @@ class Filter(Plan):
     conjuncts: tuple[Expr, ...]
     input: Plan
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         return self.input.columns
 
 
@@ -122,8 +150,7 @@ class Project(Plan):
     exprs: tuple[Expr, ...]
     input: Plan
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         return self.outputs
 
 
@@ -144,8 +171,7 @@ class Aggregate(Plan):
     grouping_sets: tuple[tuple[int, ...], ...] | None = None
     grouping_id: Column | None = None
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         made = tuple(column for column, _ in self.groups) + tuple(column for column, _ in self.aggregates)
         return made if self.grouping_id is None else (*made, self.grouping_id)
 
@@ -159,8 +185,7 @@ class Window(Plan):
     calls: tuple[tuple[Column, WindowCall], ...]
     input: Plan
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         return self.input.columns + tuple(column for column, _ in self.calls)
 
 
@@ -173,8 +198,7 @@ class Sort(Plan):
     limit: int | None = None
     offset: int = 0
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         return self.input.columns
 
 
@@ -188,8 +212,7 @@ class Limit(Plan):
     is_percent: bool = False
     ties: tuple[SortKey, ...] = ()
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         return self.input.columns
 
 
@@ -201,8 +224,7 @@ class Distinct(Plan):
     on: tuple[Expr, ...] = ()
     order: tuple[SortKey, ...] = ()
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         return self.input.columns
 
 
@@ -220,8 +242,7 @@ class Unnest(Plan):
     ordinality: Column | None = None
     is_outer: bool = False
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         made = self.input.columns + tuple(column for column, _ in self.lists)
         return made if self.ordinality is None else (*made, self.ordinality)
 
@@ -235,8 +256,7 @@ class Sample(Plan):
     seed: int | None
     input: Plan
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         return self.input.columns
 
 
@@ -277,8 +297,7 @@ class Join(Plan):
     mark_nulls: bool = False
     dependent: bool = False
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         match self.kind:
             case JoinKind.SEMI | JoinKind.ANTI:
                 return self.left.columns
@@ -309,8 +328,7 @@ class AsofJoin(Plan):
     null_safe: tuple[bool, ...] = ()
     conditions: tuple[Expr, ...] = ()
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         if self.kind in (JoinKind.SEMI, JoinKind.ANTI):
             return self.left.columns
         return self.left.columns + self.right.columns
@@ -334,8 +352,7 @@ class SetOperation(Plan):
     right: Plan
     outputs: tuple[Column, ...]
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         return self.outputs
 
 
@@ -348,8 +365,7 @@ class Materialize(Plan):
     definition: Plan
     input: Plan
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         return self.input.columns
 
 
@@ -383,8 +399,7 @@ class Recursion(Plan):
     recurring: int = 0
     keyed: Keyed | None = None
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         return self.outputs
 
 
@@ -392,21 +407,32 @@ class Recursion(Plan):
 
 FEW_ROWS: Final = 16  # of VALUES, which rules look into
 P = TypeVar("P", bound=Plan)
+_INPUTS: dict[type, tuple[str, ...]] = {}
+
+
+def input_names(made: type) -> tuple[str, ...]:
+    """The names of those fields of a node that are nodes."""
+    found = _INPUTS.get(made)
+    if found is None:
+        found = _INPUTS[made] = tuple([item.name for item in fields(made) if item.type == "Plan"])
+    return found
 
 
 def walk(plan: Plan) -> Iterator[Plan]:
     """``plan`` and all below it, parents first; plans inside subquery expressions are not entered."""
-    yield plan
-    for child in plan.inputs:
-        yield from walk(child)
+    stack = [plan]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += node.inputs[::-1]
 
 
 def with_inputs(plan: P, change: Callable[[Plan], Plan]) -> P:
     """``plan`` with each node directly below changed."""
     changed: dict[str, object] = {}
-    for name in bound.names_of_fields(type(plan)):
+    for name in input_names(type(plan)):
         before = getattr(plan, name)
-        if isinstance(before, Plan) and (after := change(before)) is not before:
+        if (after := change(before)) is not before:
             changed[name] = after
     return bound.altered(plan, changed) if changed else plan
 
@@ -439,8 +465,12 @@ def map_expressions(plan: P, change: Callable[[Expr], Expr]) -> P:
     return bound.altered(plan, changed) if changed else plan
 
 
-def expressions_of(plan: Plan) -> Iterator[Expr]:
+def expressions_of(plan: Plan) -> tuple[Expr, ...]:
     """The expressions of this one node, those in calls and sort keys too."""
+    try:
+        return plan.parts
+    except AttributeError:
+        pass
     found: list[Expr] = []
 
     def note(expr: Expr) -> Expr:
@@ -448,14 +478,19 @@ def expressions_of(plan: Plan) -> Iterator[Expr]:
         return expr
 
     map_expressions(plan, note)
-    return iter(found)
+    parts = tuple(found)
+    object.__setattr__(plan, "parts", parts)
+    return parts
 
 
 def uses_and_makes(plan: Plan) -> tuple[frozenset[int], frozenset[int]]:
     """Ids of all columns that expressions of ``plan`` and below use, and of all that its nodes answer."""
-    used: set[int] = set()
-    made: set[int] = set()
-    for node in walk(plan):
-        used |= bound.columns_of(tuple(expressions_of(node)))
-        made |= {column.id for column in node.columns}
-    return frozenset(used), frozenset(made)
+    try:
+        return plan.used_and_made
+    except AttributeError:
+        pass
+    below = [uses_and_makes(child) for child in plan.inputs]
+    used = bound.columns_of(expressions_of(plan)).union(*(one for one, _ in below))
+    made = plan.ids.union(*(one for _, one in below))
+    object.__setattr__(plan, "used_and_made", (used, made))
+    return used, made

@@ -86,7 +86,7 @@ class Planner:
         planning = Planning.of(plan, run.settings, None)
         spent: dict[str, float] = {}
         for name, rule in RULES:
-            planning.facts.clear()
+            planning.forget_estimates()
             start = time.process_time()
             plan = rule(plan, planning)
             spent[name] = (time.process_time() - start) * 1_000

@@ -58,10 +58,16 @@ def field_names(made: type[Node]) -> tuple[str, ...]:
     return found
 
 
-def children(node: Node) -> Iterator[Node]:
+def children(node: Node) -> list[Node]:
     """The nodes directly below ``node``, in the order of the text."""
+    found: list[Node] = []
     for name in field_names(type(node)):
-        yield from _nodes_in(getattr(node, name))
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            found.append(value)
+        elif isinstance(value, tuple) and value:
+            _note_nodes(value, found)
+    return found
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -70,7 +76,7 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         found = stack.pop()
         yield found
-        stack.extend(reversed(list(children(found))))
+        stack += children(found)[::-1]
 
 
 def rewrite(node: N, rule: Callable[[Node], Node]) -> N:
@@ -84,12 +90,12 @@ def rewrite(node: N, rule: Callable[[Node], Node]) -> N:
     return rule(replace(node, **changed) if changed else node)  # type: ignore[return-value]
 
 
-def _nodes_in(value: object) -> Iterator[Node]:
-    if isinstance(value, Node):
-        yield value
-    elif isinstance(value, tuple):
-        for part in value:
-            yield from _nodes_in(part)
+def _note_nodes(values: tuple[object, ...], found: list[Node]) -> None:
+    for value in values:
+        if isinstance(value, Node):
+            found.append(value)
+        elif isinstance(value, tuple):
+            _note_nodes(value, found)
 
 
 def _rewrite_value(value: object, rule: Callable[[Node], Node]) -> object:

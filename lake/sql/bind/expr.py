@@ -133,7 +133,7 @@ def bind_column(expr: ast.Column, env: Env) -> Expr:
     if single is not None and single in env.locals:
         return env.locals[single]
     if env.aliases:
-        found = find_column(replace(env.scope, outer=None), name, position)
+        found = find_column(env.scope, name, position, outward=False)
         if found is not None:
             return found
         if single is not None and single in env.aliases:

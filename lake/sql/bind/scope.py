@@ -261,8 +261,12 @@ class ReadySource(ast.Source):
 # --- looking names up ------------------------------------------------------------------------------------------------
 
 
-def find_column(scope: Scope | None, name: ast.Name, position: int | None = None) -> Column | None:
+def find_column(
+    scope: Scope | None, name: ast.Name, position: int | None = None, *, outward: bool = True
+) -> Column | None:
     """The column ``name`` means, in the innermost scope that has it; None where there is none.
+
+    outward  whether the scopes around are asked
 
     42702  two columns of one scope have the name
     """
@@ -275,7 +279,7 @@ def find_column(scope: Scope | None, name: ast.Name, position: int | None = None
             raise AmbiguousColumn(f'column reference "{name.last}" is ambiguous', position=position)
         if found:
             return found[0].read(position)
-        scope = scope.outer
+        scope = scope.outer if outward else None
     if innermost is None or len(name.parts) != 2:
         return None
     inside = [item for item in innermost.entries if not item.path and (item.within, item.column.name) == name.parts]

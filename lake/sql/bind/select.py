@@ -103,10 +103,10 @@ def _bind_parts(
     before: dict[str, ast.Expr] = {}
     for place, item in enumerate(parts.items):
         found = grouping.items.get(place)
-        parts.exprs.append(replace(inner, aliases=before).bind(item.expr) if found is None else found)
+        parts.exprs.append(inner.bind(item.expr) if found is None else found)
         if item.alias is not None and item.alias not in before:
             before = {**before, item.alias: _aliased(item, parts.exprs[-1])}
-    inner = replace(inner, aliases=before)
+            inner = replace(inner, aliases=before)
     if select.having is not None:
         parts.having = condition(select.having, replace(inner, clause="HAVING", windows=None, unnests=None), "HAVING")
     if select.qualify is not None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from lake.sql import bound
 from lake.sql import plan as plans
-from lake.sql.bound import Column
+from lake.sql.bound import Column, Literal
 from lake.sql.catalog import Table
 from lake.sql.optimizer.copies import copy_plan, fixed
 from lake.sql.optimizer.expressions import is_volatile
@@ -105,11 +105,8 @@ def share_common(plan: Plan, planning: Planning) -> Plan:
     tables = [id(node.table) for node in plans.walk(plan) if isinstance(node, Scan)]
     if len(tables) == len(set(tables)):
         return plan
-    alike: dict[tuple[object, ...], list[Plan]] = {}
-    for node in plans.walk(plan):
-        if isinstance(node, Join | Aggregate | Distinct):
-            scanned = tuple(id(below.table) for below in plans.walk(node) if isinstance(below, Scan))
-            alike.setdefault((type(node), *scanned), []).append(node)
+    alike: dict[int, list[Plan]] = {}
+    _sketch(plan, alike)
     found: dict[Any, list[tuple[Plan, dict[int, int]]]] = {}
     for nodes in alike.values():
         for node in nodes if len(nodes) > 1 else ():
@@ -124,6 +121,17 @@ def share_common(plan: Plan, planning: Planning) -> Plan:
         if len(group) > 1:
             plan = _shared(plan, group, planning)
     return plan
+
+
+def _sketch(plan: Plan, alike: dict[int, list[Plan]]) -> int:
+    """A number that parts equal but for column ids have in common; collects by it those that may be worth sharing."""
+    below = [_sketch(child, alike) for child in plan.inputs]
+    own = [part for expr in plans.expressions_of(plan) for part in bound.walk(expr)]
+    table = id(plan.table) if isinstance(plan, Scan) else 0
+    made = hash((type(plan), table, *[part if isinstance(part, Literal) else type(part) for part in own], *below))
+    if isinstance(plan, Join | Aggregate | Distinct):
+        alike.setdefault(made, []).append(plan)
+    return made
 
 
 def _may_share(plan: Plan) -> bool:

@@ -22,10 +22,14 @@ MISS: Final = 0.35
 """What a probe costs more for each doubling of the build side past the cache."""
 
 
+def probe(build_rows: float) -> float:
+    """One row that probes a table of so many."""
+    return PROBE + MISS * math.log2(build_rows / CACHE_ROWS) if build_rows > CACHE_ROWS else PROBE
+
+
 def hash_join(probe_rows: float, build_rows: float, output_rows: float) -> float:
     """Building the right side, probing with the left, writing the pairs."""
-    misses = max(math.log2(max(build_rows, 1.0) / CACHE_ROWS), 0.0) * MISS
-    return BUILD * build_rows + (PROBE + misses) * probe_rows + OUTPUT * output_rows
+    return BUILD * build_rows + probe(build_rows) * probe_rows + OUTPUT * output_rows
 
 
 def loop_join(left_rows: float, right_rows: float, output_rows: float) -> float:

@@ -115,7 +115,7 @@ def _lift_filter(node: Filter, planning: Planning) -> Plan:
     for conjunct in conjuncts:
         if has_subquery(conjunct) and not lifting.join_conjunct(conjunct):
             lifting.input = Filter((lifting.lift(conjunct),), lifting.input)
-    if columns_in(lifting.input.columns) == columns_in(node.columns):
+    if lifting.input.ids == node.ids:
         return lifting.input
     return Project(node.columns, node.columns, lifting.input)
 
@@ -156,7 +156,7 @@ def _lift_outer_join(node: Join, planning: Planning) -> Plan:
         raise FeatureNotSupported("a subquery in the ON of a LATERAL join is not supported")
     if node.kind not in (JoinKind.LEFT, JoinKind.RIGHT, JoinKind.FULL):
         raise FeatureNotSupported(f"a subquery in the condition of a {node.kind.value} join is not supported")
-    left_ids, right_ids = columns_in(node.left.columns), columns_in(node.right.columns)
+    left_ids, right_ids = node.left.ids, node.right.ids
     left, right = Lifting(node.left, planning), Lifting(node.right, planning)
     kept: list[Expr] = []
     for condition in node.conditions:
@@ -358,7 +358,7 @@ class Lifting:
         self.input = Join(kind, self.input, source, conditions, dependent=self._depends(source))
 
     def _depends(self, source: Plan) -> bool:
-        return bool(free_columns(source, self.planning) & columns_in(self.input.columns))
+        return bool(free_columns(source, self.planning) & self.input.ids)
 
     def _may_compare_null(self, conditions: tuple[Expr, ...], source: Plan) -> bool:
         non_null = properties(self.input, self.planning).non_null | properties(source, self.planning).non_null
@@ -367,8 +367,8 @@ class Lifting:
     def _prepared(self, plan: Plan) -> Plan:
         """A subquery's plan, its own subqueries lifted, under columns that the input does not have."""
         lifted = _lift(plan, self.planning)
-        taken = columns_in(self.input.columns)
-        if not columns_in(lifted.columns) & taken:
+        taken = self.input.ids
+        if not lifted.ids & taken:
             return lifted
         outputs = tuple(self.planning.copy(column) if column.id in taken else column for column in lifted.columns)
         return Project(outputs, lifted.columns, lifted)
@@ -376,8 +376,8 @@ class Lifting:
     def _for_existence(self, plan: Plan) -> Plan:
         """What tells whether a subquery has a row: neither order nor values matter, and of rows without correlation one."""
         source = strip_for_existence(self._prepared(plan), self.planning)
-        taken = columns_in(self.input.columns)
-        if columns_in(source.columns) & taken:
+        taken = self.input.ids
+        if source.ids & taken:
             kept = tuple(column for column in source.columns if column.id not in taken)
             source = Project(kept, kept, source)
         if free_columns(source, self.planning) or properties(source, self.planning).is_at_most_one:

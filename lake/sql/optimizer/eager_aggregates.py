@@ -106,9 +106,9 @@ def _places(plan: Plan, arguments: frozenset[int], needed: frozenset[int], plann
                 put = _through(put, plan, source)
             case Join(kind=kind, left=left, right=right) if kind in KEEPING_LEFT:
                 source = left
-                if kind is JoinKind.INNER and not arguments <= columns_in(left.columns):
+                if kind is JoinKind.INNER and not arguments <= left.ids:
                     source = right
-                if not arguments <= columns_in(source.columns) or any(is_volatile(item) for item in plan.conditions):
+                if not arguments <= source.ids or any(is_volatile(item) for item in plan.conditions):
                     return
                 needed |= bound.columns_of(plan.conditions)
                 work += rows_of(plan, planning)
@@ -129,7 +129,7 @@ def _through(put: Callable[[Plan], Plan], node: Plan, source: Plan) -> Callable[
     def exchange(made: Plan) -> Plan:
         if isinstance(node, Project):
             # A selection of columns: those of the part take the place of its arguments.
-            there = columns_in(made.columns)
+            there = made.ids
             kept = tuple(column for column in node.outputs if column.id in there)
             chosen = (*kept, *(column for column in made.columns if column.id not in columns_in(node.outputs)))
             return put(replace(node, outputs=chosen, exprs=chosen, input=made))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,4 +111,5 @@ def thinned(column: ColumnEstimate, before: float, after: float) -> ColumnEstima
         return column
     repeats = max(before / max(column.distinct, 1.0), 1.0)
     left = column.distinct * (1.0 - (1.0 - after / before) ** repeats)
-    return replace(column, distinct=max(min(left, after), 1.0))
+    made = max(min(left, after), 1.0)
+    return ColumnEstimate(made, column.null_fraction, column.min, column.max, column.table_rows, column.domain)

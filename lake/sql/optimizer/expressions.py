@@ -116,6 +116,8 @@ def has_subquery(*values: object) -> bool:
 
 def nodes_of(value: object) -> Iterable[Expr]:
     """Every expression in an expression, a call, a sort key, or tuples of them."""
+    if isinstance(value, Expr):
+        return bound.walk(value)
     found: list[Expr] = []
 
     def note(expr: Expr) -> Expr:

@@ -25,7 +25,7 @@ from lake.sql.optimizer import cost
 from lake.sql.optimizer.copies import aligned
 from lake.sql.optimizer.enumeration import connected_pairs, members
 from lake.sql.optimizer.estimates import ColumnEstimate, Estimate
-from lake.sql.optimizer.expressions import columns_in, equality, is_volatile
+from lake.sql.optimizer.expressions import equality, is_volatile
 from lake.sql.optimizer.planning import Planning
 from lake.sql.optimizer.selectivity import selectivity
 from lake.sql.optimizer.statistics import estimate, estimate_join, key_fraction, note_cte, padded
@@ -159,7 +159,7 @@ def _order_region(plan: Plan, planning: Planning) -> Plan:
 
 def _needs_columns(before: Plan, after: Plan) -> bool:
     """Whether the new tree lacks a column that the old one answered under the same set."""
-    return not columns_in(before.columns) >= columns_in(after.columns)
+    return not before.ids >= after.ids
 
 
 def _collect(plan: Plan, region: Region) -> int:
@@ -282,13 +282,21 @@ def _correct_for_composite_keys(region: Region) -> None:
 # --- the search ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Entry:
-    """The cheapest way found to join a set: from two smaller sets, the right one built; a relation has none."""
+    """The cheapest way found to join a set: from two smaller sets, the right one built; a relation has none.
+
+    rows      of the set
+    built     rows a join builds of it: an attached relation stands alone, as it is
+    classes   the equalities that name a relation of the set, as bits
+    """
 
     cost: float
     left: int
     right: int
+    rows: float
+    built: float
+    classes: int
 
 
 class _Search:
@@ -299,11 +307,12 @@ class _Search:
         self.count = len(region.relations)
         self.table: dict[int, _Entry] = {}
         self.neighbours = self._graph()
+        self.has_predicates = any(_is_equality(item.expr) for item in region.predicates)
 
     def best(self) -> Plan:
         """The plan of all relations."""
         for number in range(self.count):
-            self.table[1 << number] = _Entry(0.0, 0, 0)
+            self._enter_relation(number)
         whole = (1 << self.count) - 1
         pairs = connected_pairs(self.neighbours) if whole else []
         if pairs is not None:
@@ -312,6 +321,12 @@ class _Search:
         if whole not in self.table:
             self._join_greedily(whole)
         return self._build(whole)
+
+    def _enter_relation(self, number: int) -> None:
+        chosen = 1 << number
+        classes = sum(1 << index for index, equal in enumerate(self.region.equalities) if equal.names & chosen)
+        built = self.region.estimates[number].rows
+        self.table[chosen] = _Entry(0.0, 0, 0, self.region.rows(chosen), built, classes)
 
     def _graph(self) -> list[int]:
         """For each relation the relations some condition joins it to."""
@@ -333,23 +348,27 @@ class _Search:
 
     def _consider(self, one: int, two: int) -> None:
         """Enters the join of two sets, each as build side, where it may be made and is cheaper than what is known."""
-        if one not in self.table or two not in self.table:
+        first, second = self.table.get(one), self.table.get(two)
+        if first is None or second is None:
             return
-        has_keys = self._has_keys(one, two)
-        best = self.table.get(one | two)
+        both = one | two
+        best = self.table.get(both)
+        if best is not None and first.cost + second.cost >= best.cost:
+            return
+        has_keys = bool(first.classes & second.classes) or (self.has_predicates and self._has_keys(one, two))
         for left, right in ((one, two), (two, one)):
             found = self._cost(left, right, has_keys)
-            if found is not None and (best is None or found < best.cost):
-                best = self.table[one | two] = _Entry(found, left, right)
+            if found is None:
+                continue
+            if best is None:
+                rows = self.region.rows(both)
+                best = self.table[both] = _Entry(found, left, right, rows, rows, first.classes | second.classes)
+            elif found < best.cost:
+                best.cost, best.left, best.right = found, left, right
 
     def _has_keys(self, one: int, two: int) -> bool:
-        """Whether an equality joins two sets, as conditions of an inner join."""
-        for equal in self.region.equalities:
-            if equal.names & one and equal.names & two:
-                return True
-        return any(_is_equality(item.expr) for item in self.region.predicates) and any(
-            map(_is_equality, self._between(one, two))
-        )
+        """Whether a predicate that is an equality joins two sets, as a condition of an inner join."""
+        return any(map(_is_equality, self._between(one, two)))
 
     def _cost(self, left: int, right: int, has_keys: bool) -> float | None:
         """What joining ``left`` with ``right`` as build side costs with all below; None where it may not be made."""
@@ -360,14 +379,9 @@ class _Search:
                 return None
             if isinstance(attached, Attachment):
                 has_keys = any(map(_is_equality, attached.join.conditions))
-        output = region.rows(left | right)
-        below = self.table[left].cost + self.table[right].cost
-        return below + cost.join(region.rows(left), self._own_rows(right), output, has_keys=has_keys)
-
-    def _own_rows(self, chosen: int) -> float:
-        if chosen & (chosen - 1):
-            return self.region.rows(chosen)
-        return self.region.estimates[chosen.bit_length() - 1].rows
+        probing, building = self.table[left], self.table[right]
+        below = probing.cost + building.cost
+        return below + cost.join(probing.rows, building.built, region.rows(left | right), has_keys=has_keys)
 
     def _attached(self, left: int, right: int) -> Attachment | bool:
         """The attachment that joins ``right`` to ``left``; True for an inner join, False where neither may be made."""
@@ -405,7 +419,7 @@ class _Search:
         while len(parts) > 1:
             best: tuple[bool, float, int, int] | None = None
             for one, two in _pairs(parts):
-                keys = self._has_keys(one, two)
+                keys = bool(self.table[one].classes & self.table[two].classes) or self._has_keys(one, two)
                 costs = [item for item in (self._cost(one, two, keys), self._cost(two, one, keys)) if item is not None]
                 if not costs:
                     continue

@@ -25,9 +25,10 @@ class Planning:
     fold    computes a constant expression; without it only what needs no evaluation is simplified
     definitions   what the plan at hand materializes, by number
     ctes_known    rows and columns by position of materialized definitions met so far
-    facts   what ``remember`` keeps: a node's facts under the rule's name and the node's identity, with the node itself,
-            so that the identity stays its own
+    facts   what ``remember`` keeps: by its name, a node's fact under the node's identity, with the node itself, so that
+            the identity stays its own
     simple  expressions that are simple already, by identity
+    tables  columns of tables as their statistics tell them, by the table's identity
     """
 
     settings: Settings
@@ -36,16 +37,16 @@ class Planning:
     ctes: Iterator[int]
     definitions: dict[int, Plan] = field(default_factory=dict)
     ctes_known: dict[int, tuple[float, list[Any]]] = field(default_factory=dict)
-    facts: dict[tuple[str, int], tuple[Plan, Any]] = field(default_factory=dict)
+    facts: dict[str, dict[int, tuple[Plan, Any]]] = field(default_factory=dict)
     simple: dict[int, Expr] = field(default_factory=dict)
+    tables: dict[int, tuple[Any, float, dict[str, Any]]] = field(default_factory=dict)
 
     @staticmethod
     def of(plan: Plan, settings: Settings, fold: Fold | None) -> Planning:
         """Surroundings whose fresh numbers are above all those of ``plan``."""
-        nodes = list(walk_deep(plan))
-        column = max(map(_largest_column, nodes), default=0)
+        nodes, column = _survey(plan)
         definitions = {node.cte: node.definition for node in nodes if isinstance(node, Materialize)}
-        cte = max((node.cte for node in nodes if isinstance(node, CteScan | Materialize | Recursion)), default=0)
+        cte = max([node.cte for node in nodes if isinstance(node, CteScan | Materialize | Recursion)], default=0)
         return Planning(settings, fold, count(column + 1), count(cte + 1), definitions)
 
     def column(self, type: Type, name: str, *, nullable: bool = True) -> Column:
@@ -58,31 +59,38 @@ class Planning:
 
     def remember(self, name: str, plan: Plan, work_out: Callable[[], T]) -> T:
         """The fact ``name`` of ``plan``, worked out at most once."""
-        key = (name, id(plan))
-        found = self.facts.get(key)
+        known = self.facts.setdefault(name, {})
+        found = known.get(id(plan))
         if found is None:
-            found = self.facts[key] = (plan, work_out())
+            found = known[id(plan)] = (plan, work_out())
         fact: T = found[1]
         return fact
+
+    def forget_estimates(self) -> None:
+        """A rule may change what a definition is thought to answer; what is certain of a node stays certain."""
+        self.facts.pop("estimate", None)
 
 
 def walk_deep(plan: Plan) -> Iterator[Plan]:
     """``plan`` and all below it, those inside subquery expressions too."""
-    for node in plans.walk(plan):
-        yield node
-        for expr in plans.expressions_of(node):
-            for part in bound.walk(expr):
-                if isinstance(part, bound.ScalarSubquery | bound.Exists | bound.Quantified):
-                    yield from walk_deep(part.plan)
+    return iter(_survey(plan)[0])
 
 
-def _largest_column(node: Plan) -> int:
-    """The largest id of a column that ``node`` answers or that is a lambda's own; what is used is answered somewhere."""
-    largest = max((item.id for item in node.columns), default=0)
-    for expr in plans.expressions_of(node):
-        for part in bound.walk(expr):
-            if isinstance(part, bound.Lambda):
-                largest = max(largest, max((item.id for item in part.parameters), default=0))
-            elif isinstance(part, Column):
-                largest = max(largest, part.id)
-    return largest
+def _survey(plan: Plan) -> tuple[list[Plan], int]:
+    """``plan`` and all below it, those inside subquery expressions too; and the largest id of their columns."""
+    nodes: list[Plan] = []
+    largest = [0]
+    left = [plan]
+    while left:
+        for node in plans.walk(left.pop()):
+            nodes.append(node)
+            largest += node.ids
+            for expr in plans.expressions_of(node):
+                for part in bound.walk(expr):
+                    if isinstance(part, Column):
+                        largest.append(part.id)
+                    elif isinstance(part, bound.Lambda):
+                        largest += [item.id for item in part.parameters]
+                    elif isinstance(part, bound.ScalarSubquery | bound.Exists | bound.Quantified):
+                        left.append(part.plan)
+    return nodes, max(largest)

@@ -103,7 +103,7 @@ def _properties(plan: Plan, planning: Planning) -> Properties:
             return Properties(frozenset())
         case Filter(conjuncts=conjuncts, input=source):
             found = below(source)
-            narrowed = _narrow(found.keys, conjuncts, columns_in(source.columns))
+            narrowed = _narrow(found.keys, conjuncts, source.ids)
             return Properties(found.non_null | null_rejected(conjuncts), narrowed)
         case Project():
             return _project(plan, below(plan.input))
@@ -216,7 +216,7 @@ def _distinct(plan: Distinct, found: Properties) -> Properties:
         made = columns_in(expr for expr in plan.on if isinstance(expr, Column))
         keys = (made,) if len(made) == len(plan.on) else ()
     else:
-        keys = (columns_in(plan.columns),)
+        keys = (plan.ids,)
     return Properties(found.non_null, found.keys + keys, found.has_row)
 
 
@@ -228,7 +228,7 @@ def _join(plan: Join, left: Properties, right: Properties) -> Properties:
     match kind:
         case JoinKind.SEMI | JoinKind.ANTI:
             rejected = null_rejected(plan.conditions) if kind is JoinKind.SEMI else frozenset()
-            return Properties(left.non_null | (rejected & columns_in(plan.left.columns)), left.keys)
+            return Properties(left.non_null | (rejected & plan.left.ids), left.keys)
         case JoinKind.MARK:
             made = frozenset() if plan.mark is None or plan.mark_nulls else frozenset((plan.mark.id,))
             return Properties(left.non_null | made, left.keys, left.has_row)
@@ -261,7 +261,7 @@ def _join_keys(
 
 def equated_columns(plan: Join) -> tuple[frozenset[int], frozenset[int]]:
     """Columns of the left and of the right side that conditions hold equal to something of the other side."""
-    left_ids, right_ids = columns_in(plan.left.columns), columns_in(plan.right.columns)
+    left_ids, right_ids = plan.left.ids, plan.right.ids
     left: set[int] = set()
     right: set[int] = set()
     for condition in plan.conditions:
@@ -305,12 +305,12 @@ def free_columns(plan: Plan, planning: Planning) -> frozenset[int]:
 
 
 def _free_columns(plan: Plan, planning: Planning) -> frozenset[int]:
-    given = frozenset[int]().union(*(columns_in(child.columns) for child in plan.inputs))
+    given = frozenset[int]().union(*(child.ids for child in plan.inputs))
     free = expression_columns(plans.expressions_of(plan), planning) - given
     for child in plan.inputs:
         inner = free_columns(child, planning)
         if isinstance(plan, Join) and plan.dependent and child is plan.right:
-            inner -= columns_in(plan.left.columns)
+            inner -= plan.left.ids
         free |= inner
     return free
 

@@ -50,7 +50,7 @@ Ids = frozenset[int]
 
 def prune_columns(plan: Plan, planning: Planning) -> Plan:
     """``plan`` with every column gone that nothing above uses."""
-    pruned = _Pruning(planning).prune(plan, columns_in(plan.columns))
+    pruned = _Pruning(planning).prune(plan, plan.ids)
     return aligned(pruned, plan.columns)
 
 
@@ -90,7 +90,7 @@ class _Pruning:
             case Sample():
                 return replace(plan, input=self.prune(plan.input, need))
             case Distinct(on=on, order=order):
-                used = need | bound.columns_of(on, order) if on else columns_in(plan.columns)
+                used = need | bound.columns_of(on, order) if on else plan.ids
                 return replace(plan, input=self.exactly(plan.input, used))
             case Unnest(lists=lists):
                 used = need | bound.columns_of(tuple(expr for _, expr in lists))
@@ -161,7 +161,7 @@ class _Pruning:
         """Whether each left row comes out once, and nothing of the right side is used."""
         if plan.kind is JoinKind.MARK:
             return plan.mark is not None and plan.mark.id not in need
-        if plan.kind is not JoinKind.LEFT or need & columns_in(plan.right.columns):
+        if plan.kind is not JoinKind.LEFT or need & plan.right.ids:
             return False
         _, right_equal = equated_columns(plan)
         return properties(plan.right, self.planning).is_unique(right_equal)

@@ -234,7 +234,7 @@ class Push:
 
     def _equal_columns(self, conjuncts: tuple[Expr, ...], source: Plan) -> dict[int, Expr]:
         """For outer columns, an expression of ``source`` that the conjuncts hold equal."""
-        own = columns_in(source.columns)
+        own = source.ids
         found: dict[int, Expr] = {}
         for conjunct in conjuncts:
             sides = equality(conjunct)

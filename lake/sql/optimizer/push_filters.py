@@ -83,7 +83,7 @@ def _push(plan: Plan, conjuncts: Conjuncts) -> Plan:
         case AsofJoin(kind=JoinKind.RIGHT | JoinKind.FULL):
             return _over(replace(plan, left=_push(plan.left, ()), right=_push(plan.right, ())), conjuncts)
         case AsofJoin():
-            ids = columns_in(plan.left.columns)
+            ids = plan.left.ids
             to_left = tuple(item for item in conjuncts if _is_within(item, ids))
             kept = tuple(item for item in conjuncts if item not in to_left)
             return _over(replace(plan, left=_push(plan.left, to_left), right=_push(plan.right, ())), kept)
@@ -237,7 +237,7 @@ def _without_outer(plan: Join, conjuncts: Conjuncts) -> Join:
     """An outer join as a narrower one, where ``conjuncts`` drop the rows it would add."""
     if plan.kind not in (JoinKind.LEFT, JoinKind.RIGHT, JoinKind.FULL):
         return plan
-    left, right = columns_in(plan.left.columns), columns_in(plan.right.columns)
+    left, right = plan.left.ids, plan.right.ids
     drops_left_padded = any(rejects_null(item, left) for item in conjuncts)  # rows without a left partner
     drops_right_padded = any(rejects_null(item, right) for item in conjuncts)
     keeps_left = plan.kind in (JoinKind.LEFT, JoinKind.FULL) and not drops_right_padded
@@ -278,7 +278,7 @@ def _deal(plan: Plan, pool: Conjuncts) -> Plan:
     """A tree of inner joins with each conjunct of ``pool`` at the lowest join or leaf that has its columns."""
     if not (isinstance(plan, Join) and plan.kind is JoinKind.INNER):
         return _push(plan, pool)
-    left_ids, right_ids = columns_in(plan.left.columns), columns_in(plan.right.columns)
+    left_ids, right_ids = plan.left.ids, plan.right.ids
     to_left = tuple(item for item in pool if bound.columns_of(item) <= left_ids)
     to_right = tuple(item for item in pool if _is_within(item, right_ids))
     both = tuple(item for item in pool if item not in to_left and item not in to_right)
@@ -289,7 +289,7 @@ def _deal(plan: Plan, pool: Conjuncts) -> Plan:
 
 def _push_left(plan: Join, conjuncts: Conjuncts) -> Plan:
     """LEFT and SINGLE: what the left side decides goes left; of the ON, what the right side decides goes right."""
-    left_ids, right_ids = columns_in(plan.left.columns), columns_in(plan.right.columns)
+    left_ids, right_ids = plan.left.ids, plan.right.ids
     to_left = tuple(item for item in conjuncts if _is_within(item, left_ids))
     kept = tuple(item for item in conjuncts if item not in to_left)
     to_right = tuple(item for item in plan.conditions if _is_within(item, right_ids))
@@ -302,7 +302,7 @@ def _push_left(plan: Join, conjuncts: Conjuncts) -> Plan:
 
 def _push_partner(plan: Join, conjuncts: Conjuncts) -> Plan:
     """SEMI, ANTI and MARK; with ``mark_nulls`` a NULL of the right side counts, so nothing goes there."""
-    left_ids, right_ids = columns_in(plan.left.columns), columns_in(plan.right.columns)
+    left_ids, right_ids = plan.left.ids, plan.right.ids
     to_left = tuple(item for item in conjuncts if _is_within(item, left_ids))
     kept = tuple(item for item in conjuncts if item not in to_left)
     conditions = plan.conditions

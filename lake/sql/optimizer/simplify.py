@@ -40,6 +40,7 @@ from lake.sql.optimizer.expressions import (
     UNKNOWN,
     disjunction,
     disjuncts,
+    has_subquery,
     is_constant,
     is_not_null,
     is_null,
@@ -187,12 +188,17 @@ def _as_condition(expr: Expr, non_null: frozenset[int]) -> Expr:
 
 def simplify_expression(expr: Expr, planning: Planning) -> Expr:
     """``expr`` in its simplest form with the same three values; plans of subqueries are simplified too."""
-    if planning.simple.get(id(expr)) is expr:
+    if isinstance(expr, Column | Literal) or planning.simple.get(id(expr)) is expr:
         return expr
-    expr = map_plans(expr, lambda plan: simplify(plan, planning))
-    made = bound.rewrite(expr, lambda node: _simplify_one(node, planning))
-    planning.simple[id(made)] = made
-    return made
+    if has_subquery(expr):
+        expr = map_plans(expr, lambda plan: simplify(plan, planning))
+
+    def simplify_one(node: Expr) -> Expr:
+        made = _simplify_one(node, planning)
+        planning.simple[id(made)] = made
+        return made
+
+    return bound.rewrite(expr, simplify_one)
 
 
 def _simplify_one(expr: Expr, planning: Planning) -> Expr:

@@ -14,6 +14,7 @@ from typing import Final, assert_never
 
 from lake.sql import bound
 from lake.sql.bound import Column, Expr, Literal
+from lake.sql.catalog import Table
 from lake.sql.optimizer.estimates import Both, ColumnEstimate, Estimate, Thinned
 from lake.sql.optimizer.expressions import equality
 from lake.sql.optimizer.planning import Planning
@@ -64,7 +65,7 @@ def rows_of(plan: Plan, planning: Planning) -> float:
 def _estimate(plan: Plan, planning: Planning) -> Estimate:
     match plan:
         case Scan():
-            return filtered(table_estimate(plan), plan.filters)
+            return filtered(table_estimate(plan, planning), plan.filters)
         case Values(rows=rows, outputs=outputs):
             return Estimate(float(len(rows)), {column.id: ColumnEstimate(float(len(rows))) for column in outputs})
         case CteScan():
@@ -106,21 +107,28 @@ def _estimate(plan: Plan, planning: Planning) -> Estimate:
             raise AssertionError(f"no estimate of {type(plan).__name__}")
 
 
-def table_estimate(plan: Scan) -> Estimate:
+def table_estimate(plan: Scan, planning: Planning) -> Estimate:
     """The rows of a scan's table, before its filters."""
-    known = plan.table.statistics()
-    columns: dict[int, ColumnEstimate] = {}
-    for column, name in zip(plan.outputs, plan.names, strict=True):
-        found = known.columns.get(name)
-        if found is not None:
-            nulls = found.null_fraction or 0.0
-            columns[column.id] = ColumnEstimate(found.distinct, nulls, found.min, found.max, known.rows, found.distinct)
-    for names in plan.table.unique:
-        if len(names) == 1 and names[0] in plan.names:
-            column = plan.outputs[plan.names.index(names[0])]
-            before = columns.get(column.id, ColumnEstimate(table_rows=known.rows))
-            columns[column.id] = replace(before, distinct=known.rows, domain=known.rows)
-    return Estimate(max(known.rows, 0.0), columns)
+    known = planning.tables.get(id(plan.table))
+    if known is None:
+        known = planning.tables[id(plan.table)] = (plan.table, *_of_table(plan.table))
+    _, rows, by_name = known
+    named = zip(plan.outputs, plan.names, strict=True)
+    return Estimate(rows, {column.id: by_name[name] for column, name in named if name in by_name})
+
+
+def _of_table(table: Table) -> tuple[float, dict[str, ColumnEstimate]]:
+    """Rows of a table, and its columns by name."""
+    known = table.statistics()
+    columns: dict[str, ColumnEstimate] = {}
+    for name, found in known.columns.items():
+        nulls = found.null_fraction or 0.0
+        columns[name] = ColumnEstimate(found.distinct, nulls, found.min, found.max, known.rows, found.distinct)
+    for names in table.unique:
+        if len(names) == 1:
+            before = columns.get(names[0], ColumnEstimate(table_rows=known.rows))
+            columns[names[0]] = replace(before, distinct=known.rows, domain=known.rows)
+    return max(known.rows, 0.0), columns
 
 
 # --- one input -------------------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def _independent(join: Join, planning: Planning) -> Plan:
     """The plan of one dependent join whose right side no longer uses the left."""
     if join.kind in PARTNERS:
         join = _dissolve_projects(join)
-    needed = free_columns(join.right, planning) & columns_in(join.left.columns)
+    needed = free_columns(join.right, planning) & join.left.ids
     if not needed:
         return replace(join, dependent=False)
     for attempt in (_graft, _use_one_row, _pull_conditions):
@@ -79,7 +79,7 @@ def _independent(join: Join, planning: Planning) -> Plan:
         if found is not None:
             return found
     join = _hoist(join, needed, planning)
-    needed = free_columns(join.right, planning) & columns_in(join.left.columns)
+    needed = free_columns(join.right, planning) & join.left.ids
     return _pull_aggregate(join, needed, planning) or _with_domain(join, needed, planning)
 
 
@@ -172,7 +172,7 @@ def _pull_conditions(join: Join, needed: frozenset[int], planning: Planning) -> 
     if not pulled or free_columns(right, planning) & needed:
         return None
     if join.mark_nulls:
-        right, pulled = _without_nulls(right, pulled, columns_in(join.left.columns), planning)
+        right, pulled = _without_nulls(right, pulled, join.left.ids, planning)
     return replace(join, right=right, conditions=(*join.conditions, *pulled), dependent=False)
 
 
@@ -302,7 +302,7 @@ def _pull_aggregate(join: Join, needed: frozenset[int], planning: Planning) -> P
     used = free_columns(node.input, planning) & needed
     if not used:
         return None
-    outer, domain = columns_in(join.left.columns), None
+    outer, domain = join.left.ids, None
     try:
         source, given = Push(outer, None, planning).push(node.input, used)
     except NeedsDomain:
@@ -330,7 +330,7 @@ def _pull_aggregate(join: Join, needed: frozenset[int], planning: Planning) -> P
 def _with_domain(join: Join, needed: frozenset[int], planning: Planning) -> Plan:
     """The right side for every combination of the outer columns' values, joined on them."""
     domain = _make_domain(join.left, planning)
-    right, columns = Push(columns_in(join.left.columns), domain, planning).push(join.right, needed)
+    right, columns = Push(join.left.ids, domain, planning).push(join.right, needed)
     conditions = (*join.conditions, *_equal_to_domain(join, right, columns, planning))
     left = domain.left if domain.is_used else join.left
     return _with_definition(domain, replace(join, left=left, right=right, conditions=conditions, dependent=False))
