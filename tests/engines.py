@@ -229,7 +229,7 @@ def _duckdb_letter(name: str) -> str:
 
 
 def register_interval(connection: Any) -> None:
-    """Makes a Postgres connection answer intervals as Interval, with months apart from days, and REAL as what it holds."""
+    """Makes a Postgres connection answer intervals as Interval, with months apart from days, REAL as what it holds, UUID as text."""
     from psycopg.adapt import Loader
 
     class IntervalLoader(Loader):
@@ -240,9 +240,14 @@ def register_interval(connection: Any) -> None:
         def load(self, data: Any) -> float:
             return float(np.float32(bytes(data).decode()))
 
+    class UuidLoader(Loader):
+        def load(self, data: Any) -> str:
+            return bytes(data).decode()
+
     connection.execute("SET IntervalStyle TO 'postgres'")
     connection.adapters.register_loader("interval", IntervalLoader)
     connection.adapters.register_loader("float4", RealLoader)
+    connection.adapters.register_loader("uuid", UuidLoader)
 
 
 def parse_postgres_interval(text: str) -> Interval:

@@ -275,7 +275,7 @@ class Expressions:
         where = f" WHERE {self.boolean(here, 1)}" if self.draw.chance(70) else ""
         # Of its own columns: the aggregate of an outer column would belong to the query around it.
         value = self.leaf(family, Scope(here.columns), small=small)
-        if family in ("bool", "bytes") or self.draw.chance(40):
+        if family in ("bool", "bytes", "uuid") or self.draw.chance(40):
             return f"(SELECT {value} FROM {source}{where} ORDER BY {', '.join(here.keys)} LIMIT 1)"
         having = f" HAVING count(*) {self.draw.pick(('> 0', '> 1', '< 3'))}" if self.draw.chance(15) else ""
         if family == "int" and self.draw.chance(40):

@@ -13,7 +13,16 @@ from typing import Final
 
 from tests.random_query import Expressions, Scope
 from tests.random_tables import COLUMNS, Column, Draw, RandomTable
-from tests.random_templates import AGGREGATES, COMPARISONS, FAMILIES, LAST_AGGREGATES, RANKS, RISKS, WINDOWED
+from tests.random_templates import (
+    AGGREGATES,
+    COMPARISONS,
+    FAMILIES,
+    FRAMED,
+    LAST_AGGREGATES,
+    RANKS,
+    RISKS,
+    WINDOWED,
+)
 
 STARTS: Final = ("UNBOUNDED PRECEDING", "1 PRECEDING", "2 PRECEDING", "CURRENT ROW", "1 FOLLOWING")
 ENDS: Final = ("CURRENT ROW", "1 FOLLOWING", "UNBOUNDED FOLLOWING", "1 PRECEDING", "3 FOLLOWING")
@@ -26,6 +35,8 @@ DISTANCES: Final[dict[str, tuple[str, ...]]] = {
     "date": ("INTERVAL '40 days'", "INTERVAL '1 month'"),
     "ts": ("INTERVAL '1 day'", "INTERVAL '1 year'"),
     "time": ("INTERVAL '1 hour'",),
+    "tz": ("INTERVAL '1 day'", "INTERVAL '90 minutes'"),
+    "real": ("1e0",),
 }
 RANGES: Final = (
     "RANGE BETWEEN {} PRECEDING AND CURRENT ROW", "RANGE BETWEEN {} PRECEDING AND {} FOLLOWING",
@@ -34,6 +45,9 @@ RANGES: Final = (
 )
 SETS: Final = ("ROLLUP ({})", "CUBE ({})", "GROUPING SETS (({0}), ())", "GROUPING SETS (({0}), {0})", "{0}, ROLLUP ({0})",
                "GROUPING SETS (ROLLUP ({0}), CUBE ({0}))", "CUBE ({0}), ROLLUP ({0})", "GROUPING SETS ((), (), ({0}))")
+MEETING: Final = ("int", "dec", "dbl")  # numbers of which any two have one common type, there as here
+# Aggregates of one more column that keep the order of rows, over a total order.
+COLLECTED: Final = {"text": ("string_agg({}, '-')",)}
 SORTS: Final = ("", " DESC", " ASC NULLS FIRST", " DESC NULLS LAST")
 
 
@@ -95,7 +109,9 @@ class Selects(Expressions):
         parts = [self.select(families)]
         for _ in range(1 + self.draw.below(2)):
             word = self.draw.pick(("UNION ALL", "UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"))
-            parts += [word, f"({self.select(families)})"]
+            # Branches of other numbers, which meet in one type.
+            kinds = [self.draw.pick(MEETING) if each in MEETING and self.draw.chance(12) else each for each in families]
+            parts += [word, f"({self.select(kinds)})"]
         return "\n".join([f"({parts[0]})", *parts[1:]])
 
     def common_table(self) -> str:
@@ -114,7 +130,13 @@ class Selects(Expressions):
         where = self.boolean(Scope(self.columns_of(table, table.name)), 1)
         # First, so that a query that shrinks keeps to it.
         self.tables = [RandomTable(name, table.columns, ()), *self.tables]
-        return f"WITH {name} AS (SELECT * FROM {table.name} WHERE {where})\n"
+        how = self.draw.pick(("", "", "MATERIALIZED ", "NOT MATERIALIZED "))
+        text = f"WITH {name} AS {how}(SELECT * FROM {table.name} WHERE {where})"
+        if self.draw.chance(25):  # one more, which uses the first
+            second, condition = self.name("c"), self.boolean(Scope(self.columns_of(table, name)), 1)
+            self.tables = [RandomTable(second, table.columns, ()), *self.tables]
+            text += f", {second} AS (SELECT * FROM {name} WHERE {condition} UNION ALL SELECT * FROM {name})"
+        return f"{text}\n"
 
     def walk(self, name: str) -> str:
         """WITH RECURSIVE over a table whose rows point at others, each row met once."""
@@ -142,8 +164,26 @@ class Selects(Expressions):
             case 9 if scope.keys:
                 return self.distinct_on(families, source, scope, where)
         items = [self.expression(family, scope, 3) for family in families]
+        if self.draw.chance(4):
+            return self.unnested(families, items, source, scope, where)
+        if scope.keys and self.draw.chance(8):
+            return self.cut(items, source, scope, where)
         distinct = "DISTINCT " if self.draw.chance(20) else ""
         return f"SELECT {distinct}{self._listed(items)}\nFROM {source}{where}"
+
+    def unnested(self, families: Sequence[str], items: Sequence[str], source: str, scope: Scope, where: str) -> str:
+        """Lists taken apart in the select list, side by side, where the families have some."""
+        lists = {"int": "ints", "text": "texts"}
+        made = [f"unnest({self.expression(lists[family], scope, 1)})" if family in lists and self.draw.chance(70) else item
+                for family, item in zip(families, items, strict=True)]  # fmt: skip
+        return f"SELECT {self._listed(made)}\nFROM {source}{where}"
+
+    def cut(self, items: Sequence[str], source: str, scope: Scope, where: str) -> str:
+        """The first rows by an expression that is not selected, as a subquery."""
+        family = self.draw.pick([each for each in FAMILIES if each not in ("bool",)])
+        order = f"{self.expression(family, scope, 2)}{self.draw.pick(SORTS)}, {', '.join(scope.keys)}"
+        text = f"SELECT {self._listed(items)}\nFROM {source}{where}\nORDER BY {order}{self.limit()}"
+        return f"SELECT * FROM ({text}) {self.name('q')}"
 
     def _listed(self, items: Sequence[str]) -> str:
         """The select list, each item under a name of its own."""
@@ -157,6 +197,9 @@ class Selects(Expressions):
         joins = self.draw.pick((0, 0, 1, 1, 2, 3))
         for _ in range(joins):
             text, scope = self.join(text, scope, alone=joins == 1)
+        if self.draw.chance(5):
+            right, other = self.item()
+            return f"{text}, {right}", Scope(scope.columns + other.columns, scope.keys + other.keys)
         return text, scope
 
     def item(self) -> tuple[str, Scope]:
@@ -221,6 +264,11 @@ class Selects(Expressions):
         if self.draw.chance(8):
             return self.lateral(left, scope)
         right, other = self.item()
+        if self.draw.chance(6):  # a join in brackets, on the right
+            more, third = self.item()
+            kind = self.draw.pick(("JOIN", "LEFT JOIN", "FULL JOIN"))
+            right = f"({right} {kind} {more} ON {self.equality(other, third)})"
+            other, alone = Scope(other.columns + third.columns, other.keys + third.keys), False
         both = Scope(scope.columns + other.columns, scope.keys + other.keys)
         kind = self.draw.pick(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"))
         if kind == "CROSS JOIN":
@@ -288,7 +336,9 @@ class Selects(Expressions):
 
     def having(self, scope: Scope) -> str:
         """A condition over an aggregate."""
-        match self.draw.below(3):
+        match self.draw.below(4):
+            case 3:
+                return f"count(*) {self.draw.pick(('>', '<='))} (SELECT count(*) / 4 FROM {self.draw.pick(self.tables).name})"
             case 0:
                 return f"count(*) {self.draw.pick(('>', '=', '<='))} {self.draw.pick('120')}"
             case 1:
@@ -317,7 +367,8 @@ class Selects(Expressions):
             items.append(key[1] if key else self.aggregate(family, scope, last=True))
         text = text or ", ".join(positions)
         if sets and self.draw.chance(30) and "int" in families:
-            items = [f"grouping({keys[0]})" if family == "int" and item not in keys else item
+            asked = ", ".join(keys) if self.draw.chance(50) else keys[0]
+            items = [f"grouping({asked})" if family == "int" and item not in keys else item
                      for family, item in zip(families, items, strict=True)]
         having = f"\nHAVING {self.having(scope)}" if self.draw.chance(25) else ""
         if not sets and not any(word in key for key in keys for word in ("SELECT", "ANY (", "ALL (")) and self.draw.chance(12):
@@ -333,11 +384,29 @@ class Selects(Expressions):
 
     def windowed(self, families: Sequence[str], source: str, scope: Scope, where: str) -> str:
         """Columns of window functions among plain ones."""
+        if scope.keys and self.draw.chance(20):
+            return self.named_windows(families, source, scope, where)
         items = [
             self.window(family, scope) if self.draw.chance(70) else self.expression(family, scope, 1)
             for family in families
         ]
+        # A window function in an expression.
+        items = [f"COALESCE({item}, {self.leaf(family, scope)})" if self.draw.chance(10) else item
+                 for family, item in zip(families, items, strict=True)]  # fmt: skip
         return f"SELECT {self._listed(items)}\nFROM {source}{where}"
+
+    def named_windows(self, families: Sequence[str], source: str, scope: Scope, where: str) -> str:
+        """Aggregates and neighbours over windows that WINDOW names, one made of the other."""
+        one, two = self.name("w"), self.name("w")
+        order = f"ORDER BY {self.leaf(self.draw.pick(FAMILIES), scope)}{self.draw.pick(SORTS)}, {', '.join(scope.keys)}"
+        items = []
+        for family in families:
+            text = self.filled(self.draw.pick(AGGREGATES[family][:WINDOWED]), scope)
+            plain = not any(word in text for word in ("DISTINCT", "ORDER BY", "CAST("))
+            over = self.draw.pick((two, one, f"({two} {self.frame('ROWS')})", f"({one} {order})"))
+            items.append(f"{text} OVER {over}" if plain else f"lag({self.typed(family, scope)}) OVER {two}")
+        partition = f"PARTITION BY {self.leaf(self.draw.pick(FAMILIES), scope)}" if self.draw.chance(70) else ""
+        return f"SELECT {self._listed(items)}\nFROM {source}{where}\nWINDOW {one} AS ({partition}), {two} AS ({one} {order})"
 
     def window(self, family: str, scope: Scope) -> str:
         """A window function of the family: ranks and neighbours over a total order, aggregates over any."""
@@ -356,7 +425,7 @@ class Selects(Expressions):
                     frame = self.draw.pick(RANGES).replace("{}", distance)
                     return f"{text} OVER ({partition}ORDER BY {order} {frame})"
             case 0:
-                text = self.filled(self.draw.pick(AGGREGATES[family][:WINDOWED]), scope)
+                text = self.filled(self.draw.pick((*AGGREGATES[family][:WINDOWED], *FRAMED.get(family, ()))), scope)
                 if text.endswith(")") and self.draw.chance(15):
                     text = f"{text} FILTER (WHERE {self.boolean(scope, 1)})"
                 if not any(word in text for word in ("DISTINCT", "ORDER BY", "CAST(sum")):
@@ -368,9 +437,9 @@ class Selects(Expressions):
             case 1 if family == "dbl":
                 return f"{self.draw.pick(RANKS[4:])} OVER ({partition}ORDER BY {first})"
         function = self.draw.pick(("lag({})", "lead({})", "lag({}, 2)", "first_value({})", "last_value({})",
-                                   "nth_value({}, 2)"))
+                                   "nth_value({}, 2)", "lead({}, 1, {})", *COLLECTED.get(family, ())))
         frame = "" if function.startswith("l") and "value" not in function else self.frame("ROWS")
-        return f"{function.format(self.typed(family, scope))} OVER ({partition}{total} {frame})".replace(" )", ")")
+        return f"{function.format(self.typed(family, scope), self.typed(family, scope))} OVER ({partition}{total} {frame})".replace(" )", ")")
 
     def frame(self, unit: str = "") -> str:
         """A frame of rows, of peers, or up to them, with what it leaves out; or none."""

@@ -7,7 +7,7 @@
 
 The first template of a family is the simplest. What is not here, because the dialect rightly differs: arithmetic that may overflow
 or divide by zero (the order of evaluation decides who sees the error; ``RISKS`` has those, one to a query), casts of
-fractions to integers, DATE with INTERVAL, texts of timestamps and floats, upper and lower of letters beyond ASCII
+fractions to integers, DATE with INTERVAL, texts of timestamps, times and floats, upper and lower of letters beyond ASCII
 (Postgres in the C locale leaves them alone), list index below 1.
 """
 
@@ -18,7 +18,7 @@ from typing import Final
 CASTS: Final = {
     "int": "BIGINT", "dec": "DECIMAL(10,2)", "dbl": "DOUBLE PRECISION", "text": "VARCHAR", "date": "DATE",
     "ts": "TIMESTAMP", "time": "TIME", "iv": "INTERVAL", "bool": "BOOLEAN", "tz": "TIMESTAMPTZ", "bytes": "BYTEA",
-    "ints": "BIGINT[]", "texts": "VARCHAR[]", "real": "REAL",
+    "ints": "BIGINT[]", "texts": "VARCHAR[]", "real": "REAL", "uuid": "UUID",
 }
 FAMILIES: Final = tuple(CASTS)
 NUMBERS: Final = ("int", "dec", "dbl", "real")
@@ -37,6 +37,7 @@ LITERALS: Final[dict[str, tuple[str, ...]]] = {
     "ints": ("CAST(ARRAY[1, 2] AS BIGINT[])", "CAST(ARRAY[] AS BIGINT[])", "CAST(ARRAY[NULL, 0] AS BIGINT[])"),
     "texts": ("CAST(ARRAY['a', 'b'] AS VARCHAR[])", "CAST(ARRAY[] AS VARCHAR[])", "CAST(ARRAY['', NULL] AS VARCHAR[])"),
     "real": ("CAST(1 AS REAL)", "CAST(-2.5 AS REAL)"),
+    "uuid": ("CAST('123e4567-e89b-12d3-a456-426614174000' AS UUID)", "CAST('{00000000-0000-0000-0000-000000000000}' AS UUID)"),
     "json": ("""CAST('{"a":1,"b":[1,"x",null]}' AS JSON)""", "CAST('[]' AS JSON)", "CAST('\"a\"' AS JSON)"),
 }
 PATTERNS: Final = ("'a%'", "'%'", "'_'", "'%b'", "'%a_%'", "''", "'a!%b' ESCAPE '!'", "'a\\%b'", "'%xyz%z'", "'__'",
@@ -67,6 +68,8 @@ EXPRESSIONS: Final[dict[str, tuple[str, ...]]] = {
         "num_{?nulls;nonnulls}({any}, {any}, {any})", "sign({int})", "CAST({bool} AS INT)", "CAST({int} % 1000 AS SMALLINT)",
         "CAST({int} AS INT)", f"regexp_count({{text}}, {_REGEX})", "width_bucket({dbl}, 0e0, 10e0, {?3;1})",
         "date_part({?'year';'day';'week'}, {ts})",
+        f"regexp_instr({{text}}, {_REGEX})", f"regexp_count({{text}}, {_REGEX}, 2)", "NULLIF(array_length({ints~}, 1), 0)",
+        "EXTRACT({?HOUR;DAY;DOW;WEEK} FROM ({tz~} AT TIME ZONE {?'Europe/Berlin';'UTC'}))", "(CAST({ts~} AS DATE) - {date})",
         "CAST(json_array_length({json} -> 'b') + {int} AS BIGINT)", "CAST({text} IS NULL AS INT)",
     ),
     "dec": (
@@ -82,7 +85,9 @@ EXPRESSIONS: Final[dict[str, tuple[str, ...]]] = {
         "power({dbl}, {?2;0;3})", "EXTRACT(EPOCH FROM {ts~})", "EXTRACT(EPOCH FROM {iv~})", "{?floor;ceil;abs}({dbl})",
         "({dbl} {?+;-;*} {int})", "EXTRACT(EPOCH FROM {tz~})", "ln(abs({dbl}) + 1e0)", "log(abs({dbl}) + 1e0)",
         "atan2({dbl}, 2e0)", "CAST({?'1.5';' -2e3 ';'NaN';'-Infinity'} AS DOUBLE PRECISION)", "CAST({real} AS DOUBLE PRECISION)",
-        "({real} {?+;-;*} {dbl})", "({dbl} {?+;-;*} {dec})",
+        "({real} {?+;-;*} {dbl})", "({dbl} {?+;-;*} {dec})", "({dbl!} {?+;-} {?1e0;'Infinity'})", "{?abs;floor;ceil;trunc}({dbl!})",
+        "(- {dbl!})", "exp(- abs({dbl}))", "{?asinh;sinh;cot;acosh}(abs({dbl} / 5e2) + 1e0)", "CAST({int!} AS DOUBLE PRECISION)",
+        "power(abs({dbl}), 5e-1)", "{?asin;acos;atanh}(sin({dbl}) / 2e0)",
     ),
     "real": ("(- {real})", "abs({real})", "CAST({int} AS REAL)", "CAST({dbl} AS REAL)", "({real} {?+;-;*} {real})",
              "{?floor;ceil}({real})", "CAST({dec} AS REAL)"),
@@ -104,17 +109,19 @@ EXPRESSIONS: Final[dict[str, tuple[str, ...]]] = {
         "md5({bytes})", "({json} ->> {?'a';'b';'c'})", "({json} -> 'b' ->> {?0;1;5})", "({json} #>> ARRAY[{?'b', '1';'a';'c', 'a'}])",
         "array_to_string({texts~}, ','{?;, '*'})", "({texts~})[{?1;2;5}]", "array_to_string({ints~}, '+')",
         f"regexp_substr({{text}}, {_REGEX})", f"(regexp_match({{text}}, {_REGEX}))[1]", f"substring({{text}} FROM {_REGEX})",
+        "({text} || {int})", "({date} || {text~})", "CAST({uuid~} AS VARCHAR)",
+        "concat({text}, {int}, {date})", "left({text~}, {int}::INT)", "to_char({tz~}, 'YYYY-MM-DD HH24')",
         "CAST(CAST({int} % 1000 AS SMALLINT) AS VARCHAR)", "lower(upper({text}) || 'Q')",
     ),
     "date": (
         "({date} {?+;-} {?1;31;365})", "CAST({ts~} AS DATE)", "(DATE '2024-01-31' {?+;-} CAST({int} % 1000 AS INT))",
-        "CAST({tz~} AS DATE)", "make_date(2024, {?1;2;12}, {?1;29})", "CAST({?'2024-02-29';' 1999-12-31 '} AS DATE)",
+        "CAST({tz~} AS DATE)", "CAST(CAST({date~} AS VARCHAR) AS DATE)", "make_date(2024, {?1;2;12}, {?1;29})", "CAST({?'2024-02-29';' 1999-12-31 '} AS DATE)",
         "to_date({?'01/02/2024';'31/12/1999'}, 'DD/MM/YYYY')",
     ),
     "ts": (
         "({ts} {?+;-} INTERVAL {?'1 day';'1 month';'90 minutes';'1 year';'-1 week'})", "({ts} {?+;-} {iv~})",
         "({date} + {time})", f"date_trunc({_UNIT}, {{ts~}})", "CAST({date~} AS TIMESTAMP)", f"({{tz~}} AT TIME ZONE {_ZONE})",
-        "CAST({tz} AS TIMESTAMP)", "date_bin(INTERVAL {?'15 minutes';'2 days'}, {ts}, TIMESTAMP '2001-01-01 00:00:00')",
+        "CAST({tz~} AS TIMESTAMP)", "date_bin(INTERVAL {?'15 minutes';'2 days'}, {ts}, TIMESTAMP '2001-01-01 00:00:00')",
         "make_timestamp(2024, {?1;12}, 29, {?0;23}, 59, 1.5)", "CAST({?'2024-02-29 12:00';'1969-12-31T23:59:59.5'} AS TIMESTAMP)",
     ),
     "tz": (
@@ -127,19 +134,22 @@ EXPRESSIONS: Final[dict[str, tuple[str, ...]]] = {
     "iv": (
         "({ts} - {ts})", "({iv} {?+;-} {iv})", "({iv} * {?2;0;-1;1.5})", "(- {iv})", "({tz} - {tz})", "age({ts}, {ts})",
         "{?justify_days;justify_hours}({iv~})", "make_interval({?days;hours;months;years} => {?3;-2})", "({time} - {time})",
+        "justify_interval({iv~})", "date_trunc({?'month';'day';'hour';'year';'quarter';'decade';'second'}, {iv~})", "({iv} * {dbl})", "({dec} * {iv})",
         "({iv} / {?2;4})", "CAST({?'1 year 2 mons';'P1DT2H';'-3 days 04:05'} AS INTERVAL)", "({date} - {ts})",
     ),
+    "uuid": ("CAST(CAST({uuid} AS VARCHAR) AS UUID)", "CAST({?'FFFFFFFF-ffff-FFFF-ffff-FFFFFFFFFFFF';'123e4567e89b12d3a456426614174000'} AS UUID)"),
     "bytes": ("({bytes~} || {bytes})", "substr({bytes~}, {?1;2}, {?1;2})", "decode({?'6162';'00fF'}, 'hex')",
               "sha256({bytes})", "decode(encode({bytes~}, 'base64'), 'base64')"),
     "ints": (
         "array_append({ints~}, {int=}::BIGINT)", "({ints~} || {ints})", "array_prepend({int=}::BIGINT, {ints~})",
                 "({ints~})[{?1:2;2:3;1:1;3:9}]", "CAST(ARRAY[{int=}, {int=}] AS BIGINT[])", "({ints} || {int=}::BIGINT)",
+        "CAST({?'{1,2}';'{7}'} AS BIGINT[])", "CAST('{ NULL, 7 }' AS BIGINT[])",
         "CAST(array_positions({ints}, {int}::BIGINT) AS BIGINT[])", "array_cat({ints}, {ints})",
     ),
     "texts": (
         "CAST(ARRAY[{text~}, {text=}] AS VARCHAR[])", "({texts~} || {texts})", "string_to_array({text~}, {?'b';'';',';NULL})::VARCHAR[]",
         f"regexp_split_to_array({{text}}, {_REGEX})::VARCHAR[]", f"regexp_match({{text}}, {_REGEX})::VARCHAR[]", "({texts~})[{?1:2;2:3}]",
-        "string_to_array({text}, 'a', 'b')::VARCHAR[]",
+        "string_to_array({text}, 'a', 'b')::VARCHAR[]", "CAST({ints~} AS VARCHAR[])", "string_to_array({text~}, NULL)::VARCHAR[]",
     ),
     "bool": ("({bool} {?AND;OR} {bool})",),
 }
@@ -151,7 +161,10 @@ CONDITIONS: Final = (
     "(CAST(ARRAY[{?'a';'','b'}] AS VARCHAR[]) {?<@;&&} {texts~})", "starts_with({text~}, {text})", "(({date}, {date}) OVERLAPS ({date}, {date}))",
     "(({ts}, {iv}) OVERLAPS ({ts}, {ts}))", "isfinite({date})", "({text} {?LIKE;NOT LIKE;ILIKE} {?ANY;ALL} ({texts}))",
     "(({int!}, {text}) {?IS NULL;IS NOT NULL})", f"regexp_like({{text}}, {_REGEX})", "({json} ->> 'a' = {text})",
-    "(({json} -> 'a') IS {?NULL;NOT NULL})",
+    "(({json} -> 'a') IS {?NULL;NOT NULL})", "({date} {?<;=;>=;IS DISTINCT FROM} {ts~})", "({ts} {?<;=;>} {tz~})",
+    "({date} {?<=;=;>} {tz~})", "({ts} BETWEEN {date} AND {tz})", "(({int}, {text}) {?IN;NOT IN} (({int}, {text}), ({?1, 'a';NULL, 'b'})))",
+    "(({int}, {text}) {?=;<>;<} (SELECT {?1, 'a';CAST(NULL AS BIGINT), 'b';2, 'ab'}))", "({text} ^@ {text})", "({int} {?=;<} ANY ({?'{1,2}';'{7}'}))",
+    "({dec} {?IN;NOT IN} ({int}, {dec}, {dbl}))", "({dbl!} {?<;>=;=} {?'NaN';'Infinity';'-Infinity'})", "isfinite({ts~})",
 )
 
 AGGREGATES: Final[dict[str, tuple[str, ...]]] = {
@@ -163,7 +176,7 @@ AGGREGATES: Final[dict[str, tuple[str, ...]]] = {
     "dbl": ("avg({int})", "sum({dbl})", "min({dbl!})", "max({dbl!})", "avg({dbl})",
             "percentile_cont(0.4) WITHIN GROUP (ORDER BY {dbl})", "corr({dbl}, {int})", "regr_slope({dbl}, {int})",
             "avg(DISTINCT {int})", "{?covar_pop;covar_samp;regr_intercept;regr_r2;regr_avgx;regr_sxx}({dbl}, {int})",
-            "percentile_cont(0.75) WITHIN GROUP (ORDER BY {int} DESC)", "avg({real})"),
+            "percentile_cont(0.75) WITHIN GROUP (ORDER BY {int} DESC)", "avg({real})", "sum({dbl!})", "avg({dbl!})"),
     "real": ("min({real})", "max({real})", "CAST(sum({real}) AS REAL)"),
     "text": ("min({text})", "max({text~})", "string_agg({text}, ',' ORDER BY {key})",
              "string_agg(DISTINCT {text=}, '-' ORDER BY {same})", "string_agg({text}, {text} ORDER BY {key} DESC)",
@@ -175,10 +188,13 @@ AGGREGATES: Final[dict[str, tuple[str, ...]]] = {
     "bool": ("bool_and({bool})", "bool_or({bool~})", "every({bool})"),
     "tz": ("min({tz})", "max({tz})"),
     "bytes": ("(array_agg({bytes} ORDER BY {key}))[1]",),
+    "uuid": ("(array_agg({uuid} ORDER BY {key}))[1]",),
     "ints": ("array_agg({int!}::BIGINT ORDER BY {key})", "array_agg(DISTINCT {int=} ORDER BY {same})::BIGINT[]",
              "min({ints})", "max({ints})"),
     "texts": ("array_agg({text~}::VARCHAR ORDER BY {key})", "array_agg({text=} ORDER BY {same} DESC NULLS LAST, {key})::VARCHAR[]"),
 }
+# What serves as window functions besides, of values that leave a frame again.
+FRAMED: Final[dict[str, tuple[str, ...]]] = {"dbl": ("sum({dbl!})", "avg({dbl!})", "avg({real})"), "iv": ("avg({iv})",)}
 WINDOWED: Final = 3  # so many of a family's first aggregates serve as window functions
 # Only as a column of the answer: AVG of decimals has another scale, and deviations another type.
 LAST_AGGREGATES: Final = ("avg({dec})", "stddev({int})", "var_pop({dbl})", "stddev_pop({int})", "variance({dec})",

@@ -19,7 +19,7 @@ from lake.errors import (
     UndefinedFunction,
     UndefinedParameter,
 )
-from lake.sql import ast, bound, literals
+from lake.sql import ast, bound, literals, plan
 from lake.sql.bind.aggregate import to_boolean
 from lake.sql.bind.coerce import (
     COMPARISONS,
@@ -27,6 +27,7 @@ from lake.sql.bind.coerce import (
     cast,
     common_type,
     compared_type,
+    is_nullable,
     is_numeric,
     is_string_literal,
     merged_type,
@@ -35,7 +36,7 @@ from lake.sql.bind.coerce import (
 from lake.sql.bind.enums import cast_to_enum, enum_of
 from lake.sql.bind.nested import field_of_column
 from lake.sql.bind.overload import call_function, call_operator
-from lake.sql.bind.scope import Env, binds, find_column, missing_column
+from lake.sql.bind.scope import Bound, Env, Ready, binds, find_column, missing_column
 from lake.sql.bind.type_names import bind_type
 from lake.sql.bound import Compare, Expr, Literal, MakeList
 from lake.sql.registry import FUNCTIONS
@@ -426,6 +427,8 @@ def _row_pairs(left: ast.Row, right: ast.Row, env: Env) -> list[tuple[Expr, Expr
 
 def _compare_rows(expr: ast.Binary, env: Env) -> Expr:
     """``(a, b) op (c, d)``: equality by all values, order by the first that differs."""
+    if isinstance(expr.right, ast.ScalarSubquery) and isinstance(expr.left, ast.Row):
+        return _compare_with_query(expr, expr.left, expr.right, env)
     if not isinstance(expr.left, ast.Row) or not isinstance(expr.right, ast.Row) or expr.op not in COMPARISONS:
         raise FeatureNotSupported("row values outside comparisons are not supported", position=env.position(expr))
     pairs = _row_pairs(expr.left, expr.right, env)
@@ -440,6 +443,14 @@ def _compare_rows(expr: ast.Binary, env: Env) -> Expr:
         tie = bound.And(BOOLEAN, (compare("=", *same, env, expr), made))
         made = bound.Or(BOOLEAN, (compare(strict, left, right, env, expr), tie))
     return made
+
+
+def _compare_with_query(expr: ast.Binary, row: ast.Row, subquery: ast.ScalarSubquery, env: Env) -> Expr:
+    """``(a, b) op (SELECT c, d ..)``: the comparison made of the one row; NULL of none."""
+    made = env.bind_query(subquery.query)
+    columns = ast.Row(tuple(Ready(column, column.name) for column in made.columns))
+    test = _compare_rows(ast.Binary(expr.op, row, columns, span=expr.span), env)
+    return bound.ScalarSubquery(BOOLEAN, projected(made, [test], env))
 
 
 # --- shared ----------------------------------------------------------------------------------------------------------
@@ -466,3 +477,12 @@ def again(node: ast.Expr, made: Expr, env: Env) -> Expr:
         if isinstance(part, bound.ScalarSubquery | bound.Exists | bound.Quantified | bound.Lambda):
             return env.bind(node)
     return made
+
+
+def projected(made: Bound, exprs: Sequence[Expr], env: Env) -> plan.Plan:
+    """The query's plan with ``exprs`` as its columns."""
+    outputs = tuple(
+        expr if isinstance(expr, bound.Column) else env.shared.column(name, expr.type, is_nullable(expr))
+        for expr, name in zip(exprs, made.names, strict=False)
+    )
+    return plan.Project(outputs, tuple(exprs), made.plan)

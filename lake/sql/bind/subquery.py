@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from lake.errors import FeatureNotSupported, SyntaxFailure, WrongObjectType
 from lake.sql import ast, bound, plan
-from lake.sql.bind.coerce import COMPARISONS, cast, is_nullable
-from lake.sql.bind.expr import again, binary, compare, negate
+from lake.sql.bind.coerce import COMPARISONS, cast
+from lake.sql.bind.expr import again, binary, compare, negate, projected
 from lake.sql.bind.overload import call_function, choose
 from lake.sql.bind.scope import Bound, Env, Ready, binds
 from lake.sql.bound import AggregateCall, Expr, Literal, MakeList
@@ -96,15 +95,6 @@ def quantified(op: str, operand: ast.Expr, query: ast.Query, every: bool, node: 
     if tuple(rights) == made.columns == made.plan.columns:
         return bound.Quantified(BOOLEAN, op, tuple(lefts), made.plan, every)
     return bound.Quantified(BOOLEAN, op, tuple(lefts), projected(made, rights, env), every)
-
-
-def projected(made: Bound, exprs: Sequence[Expr], env: Env) -> plan.Plan:
-    """The query's plan with ``exprs`` as its columns."""
-    outputs = tuple(
-        expr if isinstance(expr, bound.Column) else env.shared.column(name, expr.type, is_nullable(expr))
-        for expr, name in zip(exprs, made.names, strict=False)
-    )
-    return plan.Project(outputs, tuple(exprs), made.plan)
 
 
 def one_column(made: Bound, node: ast.Node, env: Env) -> Bound:
