@@ -16,10 +16,11 @@ from lake.exec.cast import MICROSECONDS_OF_DAY, cast, decimal_to_double
 from lake.exec.constants import as_array
 from lake.exec.decimals import Value
 from lake.exec.functions import clock, dates
-from lake.exec.functions.columns import all_valid, columns, map_distinct, over_texts, with_constants
+from lake.exec.functions.columns import all_valid, columns, with_constants
 from lake.exec.functions.date_fields import zone_of
 from lake.exec.functions.intervals import timestamps
-from lake.exec.functions.time_formats import micros_of, moment_of, read, write
+from lake.exec.functions.time_columns import read_column, write_column
+from lake.exec.functions.time_formats import micros_of, read
 from lake.exec.functions.time_text import to_timestamp
 from lake.exec.kernels import views
 from lake.sql.registry import CallInfo, scalar
@@ -75,7 +76,7 @@ def spark_date_format(moment: Value, format: Value) -> pa.Array:
     def run(column: pa.Array, format: str) -> pa.Array:
         pattern = chrono_pattern(format)
         numbers = views.to_array(views.values_of(column), pa.int64(), views.valid_of(column))
-        return map_distinct(lambda item: write(pattern, moment_of(item)), pa.string(), numbers)
+        return write_column(pattern, numbers)
 
     return with_constants(run, pa.string(), moment, format)
 
@@ -83,21 +84,25 @@ def spark_date_format(moment: Value, format: Value) -> pa.Array:
 def _read(text: Value, format: Value) -> pa.Array:
     """TIMESTAMP of texts in a format of Java."""
 
-    def run(item: str, format: str) -> int:
-        return micros_of(read(chrono_pattern(format), item))
+    def run(column: pa.Array, format: str) -> pa.Array:
+        pattern = chrono_pattern(format)
+        return read_column(pattern, column, lambda item: micros_of(read(pattern, item)))
 
-    return with_constants(over_texts(run, pa.int64()), pa.int64(), text, format).cast(TIMESTAMP.arrow)
+    return with_constants(run, pa.int64(), text, format).cast(TIMESTAMP.arrow)
 
 
 def _try_read(text: Value, format: Value) -> pa.Array:
-    def run(item: str, format: str) -> int | None:
-        pattern = chrono_pattern(format)
+    def attempt(item: str, pattern: str) -> int | None:
         try:
             return micros_of(read(pattern, item))
         except LakeError:
             return None
 
-    return with_constants(over_texts(run, pa.int64()), pa.int64(), text, format).cast(TIMESTAMP.arrow)
+    def run(column: pa.Array, format: str) -> pa.Array:
+        pattern = chrono_pattern(format)
+        return read_column(pattern, column, lambda item: attempt(item, pattern))
+
+    return with_constants(run, pa.int64(), text, format).cast(TIMESTAMP.arrow)
 
 
 @scalar("spark_to_timestamp(text VARCHAR) -> TIMESTAMP", group=GROUP, origin="spark",

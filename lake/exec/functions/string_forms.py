@@ -14,9 +14,12 @@ from lake.errors import InvalidParameter, NumericOutOfRange
 from lake.exec.constants import list_array
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import (
+    NOT_CONSTANT,
     by_ascii,
     columns,
+    constant,
     map_distinct,
+    map_rows,
     per_row,
     with_constants,
 )
@@ -35,8 +38,9 @@ STRINGS: Final = pa.list_(pa.string())
 
 
 @scalar("replace(text VARCHAR, part VARCHAR, by VARCHAR) -> VARCHAR", group=GROUP)
+@per_row
 def replace(text: Value, part: Value, by: Value) -> pa.Array:
-    """The text with all of a part replaced.
+    """The text with all of a part replaced. Parts of each row's own go row by row: Arrow replaces one part in all rows.
 
     >>> replace('ABabbaBA', 'ab', 'cd')
     ABcdbaBA
@@ -45,6 +49,8 @@ def replace(text: Value, part: Value, by: Value) -> pa.Array:
     def run(column: pa.Array, part: str, by: str) -> pa.Array:
         return pc.replace_substring(column, part, by) if part else column
 
+    if NOT_CONSTANT in (constant(part), constant(by)):
+        return map_rows(lambda item, part, by: item.replace(part, by) if part else item, pa.string(), text, part, by)
     return with_constants(run, pa.string(), text, part, by)
 
 

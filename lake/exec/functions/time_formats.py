@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Final
@@ -47,26 +48,49 @@ def micros_of(moment: datetime) -> int:
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A part of a format, and what it depends on: the whole ``unit``s of microseconds since 1970, which begin again after
+    ``cycle`` of them, or never where that is 0."""
+
+    write: Writer
+    unit: int
+    cycle: int
+
+
+_SECOND: Final = 1_000_000
+_CLOCK: Final[dict[str, tuple[int, int]]] = {
+    **dict.fromkeys(("H", "k", "I", "l", "P", "p", "HH24", "HH12", "HH", "AM", "PM", "am", "pm"), (3600 * _SECOND, 24)),
+    **dict.fromkeys(("A.M.", "P.M.", "a.m.", "p.m."), (3600 * _SECOND, 24)),
+    **dict.fromkeys(("M", "MI"), (60 * _SECOND, 60)), **dict.fromkeys(("S", "SS"), (_SECOND, 60)),
+    **dict.fromkeys(("R", "T", "X", "r", "SSSS", "SSSSS"), (_SECOND, 86_400)),
+    **dict.fromkeys(("MS", "US", "f", "3f", "6f", "9f", ".f", ".3f", ".6f", ".9f"), (1, _SECOND)),
+    **{f"FF{digits}": (1, _SECOND) for digits in range(1, 7)}, **dict.fromkeys(("s", "+", "c"), (1, 0)),
+}  # fmt: skip
+_DAY: Final = (86_400 * _SECOND, 0)
+
+
 def write(pattern: str, moment: datetime) -> str:
     """The moment in a format."""
-    return "".join(part if isinstance(part, str) else part(moment) for part in _writers(pattern))
+    return "".join(part if isinstance(part, str) else part.write(moment) for part in writers(pattern))
 
 
 @lru_cache(500)
-def _writers(pattern: str) -> tuple[str | Writer, ...]:
+def writers(pattern: str) -> tuple[str | Field, ...]:
+    """The texts and fields of a format."""
     return _chrono_writers(pattern) if "%" in pattern else _postgres_writers(pattern)
 
 
 _CHRONO: Final = re.compile(r"%([-_0]?)(\.\d?f|\d?f|#z|:{0,3}z|[A-Za-z+%])")
 
 
-def _chrono_writers(pattern: str) -> tuple[str | Writer, ...]:
-    parts: list[str | Writer] = []
+def _chrono_writers(pattern: str) -> tuple[str | Field, ...]:
+    parts: list[str | Field] = []
     place = 0
     for match in _CHRONO.finditer(pattern):
         parts.append(pattern[place : match.start()])
         flag, kind = match.groups()
-        parts.append(_padded(_chrono_writer(kind, pattern), flag))
+        parts.append(Field(_padded(_chrono_writer(kind, pattern), flag), *_CLOCK.get(kind, _DAY)))
         place = match.end()
     return (*parts, pattern[place:])
 
@@ -170,8 +194,8 @@ _POSTGRES_WRITERS: Final[dict[str, Writer]] = {
 }  # fmt: skip
 
 
-def _postgres_writers(pattern: str) -> tuple[str | Writer, ...]:
-    parts: list[str | Writer] = []
+def _postgres_writers(pattern: str) -> tuple[str | Field, ...]:
+    parts: list[str | Field] = []
     place, trims = 0, False
     for match in _POSTGRES.finditer(pattern):
         parts.append(pattern[place : match.start()])
@@ -181,12 +205,14 @@ def _postgres_writers(pattern: str) -> tuple[str | Writer, ...]:
             trims = True
         elif word.startswith('"'):
             parts.append(word[1:-1])
-        elif word in ("TH", "th") and parts and callable(before := parts[-2 if parts[-1] == "" else -1]):
+        elif word in ("TH", "th") and parts and isinstance(before := parts[-2 if parts[-1] == "" else -1], Field):
             upper = word == "TH"
-            parts.append(lambda m, before=before, upper=upper: _ordinal(before(m), upper=upper))  # type: ignore[misc]
+            ordinal: Writer = lambda m, before=before, upper=upper: _ordinal(before.write(m), upper=upper)  # type: ignore[misc]  # noqa: E731
+            parts.append(replace(before, write=ordinal))
         elif word in _POSTGRES_WRITERS:
             writer = _POSTGRES_WRITERS[word]
-            parts.append(_trimmed(writer) if trims else writer)
+            # I is the hour in chrono's formats, and the last digit of the year in Postgres's.
+            parts.append(Field(_trimmed(writer) if trims else writer, *(_DAY if word == "I" else _CLOCK.get(word, _DAY))))
             trims = False
         else:
             parts.append(word)
@@ -203,7 +229,7 @@ def _trimmed(writer: Writer) -> Writer:
 
 # --- reading ---------------------------------------------------------------------------------------------------------
 
-_NAMES: Final = {
+MONTH_NUMBERS: Final = {
     **{name.lower(): number for number, name in enumerate(MONTHS, 1)},
     **{name[:3].lower(): number for number, name in enumerate(MONTHS, 1)},
 }
@@ -243,7 +269,7 @@ def read(pattern: str, text: str) -> datetime:
 
     22P02  a text that is not of the format     22008  a moment that there is not
     """
-    match = _reader(pattern).fullmatch(text.strip())
+    match = reader(pattern).fullmatch(text.strip())
     if match is None:
         raise InvalidText(f'"{text}" is not of the format "{pattern}"')
     fields = {name.partition("_")[0]: value.strip() for name, value in match.groupdict().items() if value is not None}
@@ -254,7 +280,8 @@ def read(pattern: str, text: str) -> datetime:
 
 
 @lru_cache(500)
-def _reader(pattern: str) -> re.Pattern[str]:
+def reader(pattern: str) -> re.Pattern[str]:
+    """The expression of the texts that are of a format; its groups are named for what they say of the moment."""
     parts: list[str] = []
     seen: dict[str, int] = {}
 
@@ -316,10 +343,10 @@ def _day(fields: dict[str, str]) -> date:
         if day.year != year:
             raise ValueError("day of the year")
         return day
-    month = _NAMES[fields["name"].lower()] if fields.get("name", "").lower() in _NAMES else int(fields.get("month", 1))
-    if "name" in fields and fields["name"].lower() not in _NAMES:
+    named = MONTH_NUMBERS.get(fields["name"].lower()) if "name" in fields else int(fields.get("month", 1))
+    if named is None:
         raise ValueError("month")
-    return date(year, month, int(fields.get("day", 1)))
+    return date(year, named, int(fields.get("day", 1)))
 
 
 def _hour(fields: dict[str, str]) -> int:

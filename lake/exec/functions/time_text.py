@@ -20,7 +20,8 @@ from lake.exec.decimals import Value
 from lake.exec.functions.columns import columns, map_distinct, map_rows, with_constants
 from lake.exec.functions.date_fields import zone_of
 from lake.exec.functions.intervals import TIMESTAMP_MAX, timestamps
-from lake.exec.functions.time_formats import micros_of, moment_of, read, write
+from lake.exec.functions.time_columns import read_column, write_column
+from lake.exec.functions.time_formats import micros_of, read
 from lake.exec.kernels import views
 from lake.exec.spellings import iso_duration
 from lake.sql.literals import parse_date, parse_time, parse_timestamp
@@ -48,7 +49,7 @@ def to_char(moment: Value, format: Value, *, call: CallInfo) -> pa.Array:
 
     def run(column: pa.Array, pattern: str) -> pa.Array:
         micros = _micros_of_column(column, call.types[0], call)
-        return map_distinct(lambda item: write(pattern, moment_of(item)), pa.string(), micros)
+        return write_column(pattern, micros)
 
     return with_constants(run, pa.string(), moment, format)
 
@@ -157,6 +158,8 @@ def _first_that_reads(text: str, formats: tuple[str, ...]) -> int:
 
 def _read_all(text: Value, formats: tuple[Value, ...], type: pa.DataType, unit: int) -> pa.Array:
     def run(column: pa.Array, *patterns: str) -> pa.Array:
+        if patterns:
+            return read_column(patterns[0], column, lambda item: _first_that_reads(item, patterns))
         return map_distinct(lambda item: _first_that_reads(item, patterns), pa.int64(), column)
 
     micros = with_constants(run, pa.int64(), text, *formats)
@@ -276,7 +279,10 @@ def try_strptime(text: Value, format: Value) -> pa.Array:
         except LakeError:
             return None
 
-    return map_rows(attempt, pa.int64(), text, format).cast(TIMESTAMP.arrow)
+    def run(column: pa.Array, pattern: str) -> pa.Array:
+        return read_column(pattern, column, lambda item: attempt(item, pattern))
+
+    return with_constants(run, pa.int64(), text, format).cast(TIMESTAMP.arrow)
 
 
 @scalar("to_date(text VARCHAR, formats VARCHAR...) -> DATE", group=GROUP, aliases=("date",))

@@ -154,6 +154,50 @@ def like_tokens(offsets: Any, characters: Any, tokens: Any, mask: Any) -> None:
         mask[row] = matches
 
 
+@kernel
+def like_pairs(offsets: Any, characters: Any, bounds: Any, patterns: Any, mask: Any) -> None:
+    """Matches each text with a pattern of its own, as ``like_tokens``; a backslash takes the next byte for itself.
+
+    offsets, bounds  int32/int64[rows + 1]  in    characters, patterns  uint8[any]  in    mask  uint8[rows]  out
+    """
+    for row in range(mask.size):
+        at, stop = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        token, end = np.int64(bounds[row]), np.int64(bounds[row + 1])
+        star, kept = np.int64(-1), np.int64(0)
+        matches = True
+        while at < stop or token < end:
+            if token < end and patterns[token] == 37:
+                star, kept = token, at
+                token += 1
+                continue
+            if at < stop and token < end:
+                if patterns[token] == 95:
+                    at += 1
+                    while at < stop and (characters[at] & 0xC0) == 0x80:
+                        at += 1
+                    token += 1
+                    continue
+                literal = token + 1 if patterns[token] == 92 and token + 1 < end else token
+                if patterns[literal] == characters[at]:
+                    at += 1
+                    token = literal + 1
+                    continue
+            if star < 0 or kept >= stop:
+                matches = False
+                break
+            kept += 1
+            at = kept
+            token = star + 1
+        mask[row] = matches
+
+
+def like_pairs_mask(array: pa.Array, patterns: pa.Array) -> Ints:
+    """uint8[rows]: which texts match their own pattern, the backslash being the escape."""
+    mask = np.empty(len(array), np.uint8)
+    like_pairs.over(len(array))(*text_of(array), *text_of(patterns), mask)
+    return mask
+
+
 def like_mask(array: pa.Array, pattern: str, escape: str | None = "\\") -> Ints:
     """uint8[rows]: which texts match a LIKE pattern.
 
@@ -345,6 +389,7 @@ def _rehearse() -> None:
     texts = pa.array(["añb", "b"])
     for pattern in ("a%", "a_%", "a"):
         like_mask(texts, pattern)
+    like_pairs_mask(texts.take(pa.array([0] * 1000)), texts.take(pa.array([0] * 1000)))
     compare_constant(texts, "a")
     lengths(texts)
     substring(texts, 0, 1)
