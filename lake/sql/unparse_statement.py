@@ -173,7 +173,9 @@ def _insert(insert: ast.Insert) -> str:
         head, tail = head.replace("INSERT", "INSERT OR REPLACE", 1), ""
     if insert.query is None:
         return f"{head} DEFAULT VALUES{tail}"
-    return f"{head}{' BY NAME' if insert.by_name else ''} {unparse(insert.query)}{tail}"
+    head += " BY NAME" if insert.by_name else ""
+    head += f" OVERRIDING {insert.overriding.upper()} VALUE" if insert.overriding else ""
+    return f"{head} {unparse(insert.query)}{tail}"
 
 
 def _conflict(conflict: ast.Conflict) -> str:

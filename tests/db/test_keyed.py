@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 import lake
+from lake.db.database import Database
+from lake.db.feed import Feed
 from lake.db.session import Session
 from lake.embedded import EmbeddedConnection
-from lake.errors import SerializationFailure
+from lake.errors import InvalidParameter, SerializationFailure
 
 
 @pytest.fixture
@@ -82,3 +84,47 @@ def test_files_of_a_bulk_write_are_newer_than_the_log(db: EmbeddedConnection) ->
         stop.set()
         thread.join()
     assert db.sql("SELECT count(*) FROM big WHERE id < 0").rows() == [(4,)]
+
+
+def replayed(database: Database, name: str, after: int) -> dict[int, tuple[int, str]]:
+    """The rows of a keyed table by its feed from ``after``, where it was empty."""
+    rows: dict[int, tuple[int, str]] = {}
+    for batch in Feed.of(database, (name,), old=True).read(after):
+        for change in batch.rows.to_pylist():
+            if change["_change_type"] == "delete":
+                assert rows.pop(change["id"], None) is not None, f"the feed takes away {change['id']}, which is not there"
+            else:
+                rows[change["id"]] = (change["v"], change["w"])
+    return rows
+
+
+def test_truncate_is_told_row_by_row(db: EmbeddedConnection) -> None:
+    """Rows in files and in the log, under the columns of now; a transaction's TRUNCATE comes before its rows."""
+    db.sql("CREATE TABLE told (id INT PRIMARY KEY, v INT)")
+    start = db.database.version
+    db.sql("INSERT INTO told VALUES (1, 1), (2, 2), (3, 3)")
+    db.sql("CHECKPOINT")
+    db.sql("INSERT INTO told VALUES (2, 20), (4, 4); DELETE FROM told WHERE id = 3")
+    db.sql("TRUNCATE told")
+    db.sql("ALTER TABLE told ADD COLUMN w VARCHAR DEFAULT 'w'")
+    assert replayed(db.database, "told", start) == {}
+    db.sql("INSERT INTO told VALUES (1, 5)")
+    session = Session(db.database)
+    session.execute("BEGIN; TRUNCATE told; INSERT INTO told VALUES (7, 7, 'x'); COMMIT")
+    assert replayed(db.database, "told", start) == {7: (7, "x")}
+    kinds = [change["_change_type"] for batch in Feed.of(db.database, ("told",), old=False).read(start)
+             for change in batch.rows.to_pylist() if "_change_type" in change]  # fmt: skip
+    assert kinds == []
+
+
+def test_a_truncate_that_keeps_nothing_ends_the_feed(db: EmbeddedConnection) -> None:
+    """With retention 0 there is no past to tell the rows from; what comes after is told."""
+    db.sql("CREATE TABLE brief (id INT PRIMARY KEY, v INT, w VARCHAR) WITH (retention = '0 seconds')")
+    start = db.database.version
+    db.sql("INSERT INTO brief VALUES (1, 1, 'w')")
+    db.sql("TRUNCATE brief")
+    after = db.database.version
+    db.sql("INSERT INTO brief VALUES (2, 2, 'w')")
+    with pytest.raises(InvalidParameter, match="no longer kept"):
+        replayed(db.database, "brief", start)
+    assert replayed(db.database, "brief", after) == {2: (2, "w")}

@@ -13,7 +13,7 @@ from lake.db.statements import statement
 from lake.db.statements.dml_change import changed
 from lake.db.statements.table import create_as
 from lake.db.write.change import written_table
-from lake.db.write.identity import refuse_given_identity
+from lake.db.write.identity import identity_columns, refuse_given_identity
 from lake.db.write.once import Once, once_of_job
 from lake.db.write.path import cut, prepared, write_rows
 from lake.db.write.plain import plain_values
@@ -53,10 +53,10 @@ def insert(stmt: ast.Insert, run: Run) -> Result:
 def _insert_into(stmt: ast.Insert, table: Table, run: Run, once: Once | None) -> Result:
     columns = run.catalog.columns_of(table)
     defaults = {column.name: parser.parse_expression(column.default) for column in table.columns if column.default}
-    plain = plain_values(stmt, columns)
+    plain = plain_values(stmt, columns) if stmt.overriding != "user" else None
     if plain is not None:
         stmt, incoming = plain
-    source = run.binder().insert(stmt, columns, defaults)
+    source = run.binder().insert(stmt, columns, defaults, identity_columns(table))
     refuse_given_identity(stmt, table, source.given)
     rules = run.database.rules(table, run)
     if plain is not None:

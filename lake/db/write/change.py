@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from lake.db.names import find_table
-from lake.db.write.identity import refuse_set_identity
+from lake.db.write.identity import identity_columns, refuse_given_identity, refuse_set_identity
 from lake.db.write.incoming import Incoming
 from lake.db.write.keyed import check_keys, keys_of, marked, refuse_change, take_inserted
 from lake.db.write.once import Once
@@ -160,8 +160,10 @@ def _attempt(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Change
     refuse_change(table, stmt)
     merge: ast.Update | ast.Delete | ast.Merge
     if isinstance(stmt, ast.Insert):
-        key = [column.name for column in table.key]
-        made, merge = run.binder().conflict(stmt, target, columns, defaults_of(table), HIDDEN, key)
+        key, defaults, binder = [column.name for column in table.key], defaults_of(table), run.binder()
+        given = binder.insert(stmt, columns, defaults, identity_columns(table))
+        refuse_given_identity(stmt, table, given.given)
+        made, merge = binder.conflict(stmt, given, target, columns, defaults, HIDDEN, key)
     else:
         made, merge = run.binder().change(stmt, target, columns, defaults_of(table), HIDDEN), stmt
     rows: Iterable[pa.RecordBatch] | None = changed_row(run, made.plan, source)

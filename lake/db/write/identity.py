@@ -9,12 +9,17 @@ from lake.sql import ast
 from lake.storage.catalog.model import Column, Table
 
 
+def identity_columns(table: Table) -> list[str]:
+    """The columns that number rows, which OVERRIDING USER VALUE is about."""
+    return [column.name for column in table.columns if column.identity]
+
+
 def refuse_given_identity(stmt: ast.Insert, table: Table, given: Collection[str]) -> None:
     """Refuses an INSERT that gives a value other than DEFAULT.
 
     428C9  the message names the column
     """
-    for column in _always(table):
+    for column in _always(table) if stmt.overriding != "system" else ():
         if column.name in given and not _is_default(stmt, table, column.name):
             raise _given(table, column)
 
@@ -59,6 +64,7 @@ def _given(table: Table, column: Column) -> GeneratedAlways:
     return GeneratedAlways(
         f'cannot insert a non-DEFAULT value into column "{column.name}"',
         detail=_detail(column),
+        hint="OVERRIDING SYSTEM VALUE takes the given value",
         about={"schema": table.schema, "table": table.name, **_about(column)},
     )
 

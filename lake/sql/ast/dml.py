@@ -44,8 +44,9 @@ class Conflict(Node):
 class Insert(Statement):
     """``INSERT INTO t (columns) query`` or ``DEFAULT VALUES``; a VALUES list is the query's body.
 
-    returning  items of ``RETURNING a, b``
-    conflict   what becomes of a row whose key is there, where the statement says so
+    returning   items of ``RETURNING a, b``
+    conflict    what becomes of a row whose key is there, where the statement says so
+    overriding  of identity columns: ``system``, given values are taken; ``user``, they are not; or empty
     """
 
     table: Name
@@ -54,6 +55,7 @@ class Insert(Statement):
     by_name: bool = False
     returning: tuple[SelectItem, ...] = ()
     conflict: Conflict | None = None
+    overriding: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lake.errors import StatementTooComplex
 from lake.sql import ast
@@ -79,26 +79,30 @@ class Binder:
         return Env(self._shared, Scope(), clause).bind(expr)
 
     def insert(
-        self, statement: ast.Insert, columns: Sequence[TableColumn], defaults: Mapping[str, ast.Expr] | None = None
+        self,
+        statement: ast.Insert,
+        columns: Sequence[TableColumn],
+        defaults: Mapping[str, ast.Expr] | None = None,
+        identity: Collection[str] = (),
     ) -> dml.InsertRows:
         """The rows an INSERT adds, in the order of the table's columns and in their types."""
         try:
-            return dml.bind_insert(statement, columns, defaults or {}, self._shared)
+            return dml.bind_insert(statement, columns, defaults or {}, identity, self._shared)
         except RecursionError:
             raise StatementTooComplex("the statement is nested too deep") from None
 
     def conflict(
         self,
         statement: ast.Insert,
+        rows: dml.InsertRows,
         table: Table,
         columns: Sequence[TableColumn],
         defaults: Mapping[str, ast.Expr],
         hidden: Sequence[str],
         key: Sequence[str],
     ) -> tuple[change.ChangedRows, ast.Merge]:
-        """The rows that INSERT .. ON CONFLICT inserts or changes, as ``change``, and the MERGE that they are those of."""
+        """What INSERT .. ON CONFLICT makes of ``rows`` of ``insert``, as ``change``, and the MERGE that it is the same as."""
         assert statement.conflict is not None, "the statement says what becomes of rows whose key is there"
-        rows = self.insert(statement, columns, defaults)
         made = change.Target(statement.table, None, table, columns, defaults, hidden, self._shared)
         return change.bind_conflict(statement, statement.conflict, rows, made, key, self._shared)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -39,10 +39,15 @@ def bind_expression_over(
 
 
 def bind_insert(
-    statement: ast.Insert, columns: Sequence[TableColumn], defaults: Mapping[str, ast.Expr], shared: Shared
+    statement: ast.Insert,
+    columns: Sequence[TableColumn],
+    defaults: Mapping[str, ast.Expr],
+    identity: Collection[str],
+    shared: Shared,
 ) -> InsertRows:
     """The rows of INSERT; ``columns`` are the table's that may be written, ``defaults`` their DEFAULT expressions.
 
+    identity  columns that OVERRIDING USER VALUE gives their default, whatever the statement gives them
     42701  a column named twice     42703  no such column     42601  not as many values as columns
     """
     targets = _targets(statement, columns, shared)
@@ -58,7 +63,8 @@ def bind_insert(
             raise SyntaxFailure("INSERT has more expressions than target columns", position=shared.position(statement))
         elif statement.columns and len(rows.columns) < len(targets):
             raise SyntaxFailure("INSERT has more target columns than expressions", position=shared.position(statement))
-    given = {column.name: value for column, value in zip(targets, rows.columns)}
+    ignored = identity if statement.overriding == "user" else ()
+    given = {column.name: value for column, value in zip(targets, rows.columns) if column.name not in ignored}
     exprs: list[Expr] = []
     for column in columns:
         value: Expr

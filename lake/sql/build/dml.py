@@ -16,22 +16,32 @@ class DmlBuild(BaseBuild):
     """Statements that write rows."""
 
     def insert(
-        self, how: str, table: ast.Name, by: str | None, query: ast.Query, conflict: Conflict, returning: Items
+        self,
+        how: str,
+        table: ast.Name,
+        by: str | None,
+        overriding: str | None,
+        query: ast.Query,
+        conflict: Conflict,
+        returning: Items,
     ) -> ast.Statement:
         """``INSERT INTO t BY NAME SELECT ..``."""
-        return ast.Insert(table, (), query, by == "by name", returning or (), self._conflict(how, conflict))
+        made = self._conflict(how, conflict)
+        return ast.Insert(table, (), query, by == "by name", returning or (), made, _overridden(overriding))
 
     def insert_columns(
         self,
         how: str,
         table: ast.Name,
         columns: tuple[str, ...],
+        overriding: str | None,
         query: ast.Query,
         conflict: Conflict,
         returning: Items,
     ) -> ast.Statement:
         """``INSERT INTO t (a, b) VALUES ..``."""
-        return ast.Insert(table, columns, query, False, returning or (), self._conflict(how, conflict))
+        made = self._conflict(how, conflict)
+        return ast.Insert(table, columns, query, False, returning or (), made, _overridden(overriding))
 
     def insert_defaults(self, how: str, table: ast.Name, conflict: Conflict, returning: Items) -> ast.Statement:
         """``INSERT INTO t DEFAULT VALUES``."""
@@ -99,3 +109,7 @@ class DmlBuild(BaseBuild):
     def truncate(self, *parts: ast.Name) -> ast.Statement:
         """``TRUNCATE TABLE t``."""
         return ast.Truncate(parts[-1])
+
+
+def _overridden(words: str | None) -> str:
+    return words.split(" ")[1] if words else ""

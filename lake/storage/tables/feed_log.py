@@ -5,6 +5,7 @@ are kept: ``changelog_secs`` behind the newest, and at least until two checkpoin
 
     commit 7   id 1 'a'           upsert
     commit 9   id 1 (deleted)     delete
+    commit 11  TRUNCATE           delete of every row, as long as the table's past holds them
 Spec: HTTP, Events (``/watch``, ``changes=true`` on a keyed table); reference: row columns, change types.
 """
 
@@ -19,12 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.errors import DataCorrupted, InvalidParameter
-from lake.storage.catalog.changes import AddFiles, AppendRows, Commit
+from lake.storage.catalog.changes import AddFiles, AppendRows, Commit, Truncate
 from lake.storage.catalog.model import CREATED_AT, DELETED, ROW_ID, SYSTEM_COLUMNS, UPDATED_AT, VERSION, Table
 from lake.storage.commits.log import Log
 from lake.storage.tables.feed import CHANGE_TYPE, DELETE, Piece
 from lake.storage.tables.read import Wanted, chunk_column, read_group
-from lake.storage.tables.snapshot import Snapshot
+from lake.storage.tables.snapshot import Snapshot, TableSnapshot
 from lake.storage.tail.tail import TailPart
 from lake.types import BOOLEAN
 
@@ -59,7 +60,7 @@ def logged_changes(
         if commit is None:
             raise _gone(number - 1)
         waiting = None
-        for chunk in _written(commit, snapshot, table):
+        for chunk in _written(commit, snapshot, table, old=old):
             told = _told(table, chunk, old=old)
             if told.num_rows:
                 if waiting is not None:
@@ -68,8 +69,8 @@ def logged_changes(
         yield Piece(_told(table, _nothing(), old=old) if waiting is None else waiting, number)
 
 
-def _written(commit: Commit, snapshot: Snapshot, table: Table) -> Iterator[pa.RecordBatch]:
-    """The rows that a commit wrote to the table, with system columns."""
+def _written(commit: Commit, snapshot: Snapshot, table: Table, *, old: bool) -> Iterator[pa.RecordBatch]:
+    """The rows that a commit wrote to the table, with system columns; with ``old`` those that it emptied the table of."""
     store = snapshot.reader.store
     for change in commit.changes:
         if isinstance(change, AppendRows) and change.table == table.id:
@@ -91,6 +92,27 @@ def _written(commit: Commit, snapshot: Snapshot, table: Table) -> Iterator[pa.Re
                 raise _gone(commit.number - 1) from None
         elif isinstance(change, AddFiles) and change.table == table.id:
             yield from _of_files(change, commit, snapshot, table)
+        elif isinstance(change, Truncate) and change.table == table.id and old:
+            yield from _truncated(commit, snapshot, table)
+
+
+def _truncated(commit: Commit, snapshot: Snapshot, table: Table) -> Iterator[pa.RecordBatch]:
+    """The rows that a TRUNCATE took away, as markers of that commit."""
+    past = snapshot.state.past.values()
+    before = next((item for item in past if (item.owner, item.lost) == (table.id, commit.number)), None)
+    if before is None:
+        raise _gone(commit.number)
+    rows = TableSnapshot(snapshot, before, columns=table.columns)
+    names = [*(column.name for column in table.columns), ROW_ID, CREATED_AT]
+    stored = [*(column.stored for column in table.columns), ROW_ID, CREATED_AT]
+    for part in rows.parts(names):
+        for batch in part.read():
+            marks = {
+                VERSION: pa.array(np.full(batch.num_rows, commit.number, np.int64)),
+                UPDATED_AT: pa.array(np.full(batch.num_rows, commit.time, np.int64)).view(batch.column(CREATED_AT).type),
+                DELETED: pa.repeat(pa.scalar(True), batch.num_rows),
+            }
+            yield pa.RecordBatch.from_arrays([*batch.columns, *marks.values()], names=[*stored, *marks])
 
 
 def _of_files(change: AddFiles, commit: Commit, snapshot: Snapshot, table: Table) -> Iterator[pa.RecordBatch]:
