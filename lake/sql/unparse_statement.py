@@ -37,8 +37,8 @@ def unparse_statement(statement: ast.Statement) -> str:
             return f"UNDROP TABLE {name_text(table)}"
         case ast.Restore(table, at):
             return f"RESTORE TABLE {name_text(table)} TO {at.kind.upper()} AS OF {unparse(at.value)}"
-        case ast.Truncate(table):
-            return f"TRUNCATE TABLE {name_text(table)}"
+        case ast.Truncate(tables):
+            return f"TRUNCATE TABLE {', '.join(map(name_text, tables))}"
         case ast.Explain(explained, analyze, verbose):
             return (
                 f"EXPLAIN {'ANALYZE ' if analyze else ''}{'VERBOSE ' if verbose else ''}{unparse_statement(explained)}"

@@ -299,16 +299,20 @@ def create_schema(stmt: ast.CreateSchema, run: Run) -> Result:
 
 @statement(ast.Truncate, tag="TRUNCATE TABLE", role=Role.WRITE, audit="write")
 def truncate(stmt: ast.Truncate, run: Run) -> Result:
-    """Empties a table; its definition stays.
+    """Empties tables in one commit; their definitions stay.
 
-    42501  the caller may not delete from it
+    42501  the caller may not delete from one of them
     """
-    run.require("delete", find_table(run.catalog.state, stmt.table, run.database.name))
+
+    def emptied(state: State) -> list[Table]:
+        tables = [find_table(state, name, run.database.name) for name in stmt.tables]
+        for table in tables:
+            run.require("delete", table)
+        return tables
 
     def make(state: State) -> list[Change | Append]:
-        table = find_table(state, stmt.table, run.database.name)
-        run.require("delete", table)
-        return [Truncate(table.id, table.keeps_past)]
+        return [Truncate(table.id, table.keeps_past) for table in emptied(state)]
 
+    emptied(run.catalog.state)
     run.commit(Flush(prepare=make))
-    return Result.done("TRUNCATE TABLE", {"table": stmt.table.last, "truncated": True})
+    return Result.done("TRUNCATE TABLE", {"table": stmt.tables[-1].last, "truncated": True})

@@ -39,14 +39,15 @@ from lake.errors import (
     SerializationFailure,
     UndefinedColumn,
     UndefinedObject,
+    UndefinedTable,
     UniqueViolation,
 )
 from lake.roles import Role
 from lake.sql import ast, parser
 from lake.sql.bind import bind_type
 from lake.sql.quoting import quote_name
-from lake.storage.catalog.changes import AlterTable, Change
-from lake.storage.catalog.model import Column, Constraint, Table
+from lake.storage.catalog.changes import AlterTable, AlterView, Change
+from lake.storage.catalog.model import Column, Constraint, Table, View
 from lake.storage.catalog.state import State
 from lake.storage.tables.columns import encode_value
 from lake.types import Decimal, Float, Integer, Type
@@ -73,6 +74,9 @@ def alter(stmt: ast.AlterTable, run: Run) -> Result:
     if stmt.if_exists and run.catalog.state.find(name, schema) is None:
         result.notices = (f'relation "{stmt.table}" does not exist, skipping',)
         return result
+    if stmt.action.kind == "rename" and isinstance(run.catalog.state.find(name, schema), View):
+        run.define(lambda state: _renamed_view(state, schema, name, stmt.action.to))
+        return result
     notices: list[str] = []
     for attempt in range(TRIES):
         before = find_table(run.catalog.state, stmt.table, database.name)
@@ -91,6 +95,14 @@ def alter(stmt: ast.AlterTable, run: Run) -> Result:
         break
     result.notices = tuple(notices)
     return result
+
+
+def _renamed_view(state: State, schema: str, name: str, to: str) -> list[Change]:
+    """A view under another name, which ALTER TABLE gives it too, as in Postgres."""
+    found = state.find(name, schema)
+    if not isinstance(found, View):
+        raise UndefinedTable(f'relation "{name}" does not exist')
+    return [AlterView(msgspec.structs.replace(found, name=to))]
 
 
 def definition(before: Table, after: Table) -> Callable[[State], list[Change]]:

@@ -25,6 +25,7 @@ UNITS: Final = ("year", "month", "day", "hour")
 FUNCTIONS: Final = ("sum", "count", "min", "max")
 FORMATS: Final = ("delta", "iceberg")
 OPTIONS: Final = ("partition_by", "cluster_by", "ttl", "order_by", "merge", "publish", "retention")
+FILL_FACTOR: Final = "fillfactor"  # Postgres's room for updates in place: pgbench asks for it, and it changes no answer
 CLAUSES: Final = {"partition by": "partition_by", "cluster by": "cluster_by", "sequence by": "order_by", "ttl": "ttl"}
 DAY_SECS: Final = 86_400
 
@@ -280,6 +281,8 @@ def _options(options: Sequence[ast.Option]) -> dict[str, Value]:
     given: dict[str, Value] = {}
     for option in options:
         name = option.name.lower()
+        if name == FILL_FACTOR:
+            continue
         if name not in OPTIONS:
             raise InvalidParameter(f'unknown table option "{option.name}"; the options are {", ".join(OPTIONS)}')
         if name in given:

@@ -60,6 +60,6 @@ class Insert(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Truncate(Statement):
-    """``TRUNCATE [TABLE] t``."""
+    """``TRUNCATE [TABLE] a, b``."""
 
-    table: Name
+    tables: tuple[Name, ...]

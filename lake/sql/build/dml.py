@@ -107,8 +107,8 @@ class DmlBuild(BaseBuild):
         return ast.Option(name.lower(), True)
 
     def truncate(self, *parts: ast.Name) -> ast.Statement:
-        """``TRUNCATE TABLE t``."""
-        return ast.Truncate(parts[-1])
+        """``TRUNCATE TABLE a, b``."""
+        return ast.Truncate(tuple(part for part in parts if isinstance(part, ast.Name)))
 
 
 def _overridden(words: str | None) -> str:

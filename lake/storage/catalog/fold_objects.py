@@ -50,12 +50,16 @@ def drop_view(draft: Draft, change: DropView) -> None:
 
 
 def alter_view(draft: Draft, change: AlterView) -> None:
-    """A view is defined anew.
+    """A view is defined anew, perhaps under another name.
 
-    42P01  it was dropped
+    42P01  it was dropped      42P07  the name is taken
     """
-    if change.view.id not in draft.fields["views"]:
+    before: View | None = draft.fields["views"].get(change.view.id)
+    if before is None:
         raise UndefinedTable("the view was dropped")
+    if (change.view.schema, change.view.name) != (before.schema, before.name):
+        draft.take_name(change.view.schema, change.view.name, change.view.id)
+        draft.fields["names"] = draft.fields["names"].remove((before.schema, before.name))
     draft.fields["views"] = draft.fields["views"].set(change.view.id, change.view)
 
 
