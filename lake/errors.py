@@ -25,7 +25,7 @@ class LakeError(Exception):
 
     position  1-based character in the statement's text, or None
     hint      what to do about it, or a near name
-    about     names of what it is about, for programs: ``schema``, ``table``, ``column``, ``constraint``
+    about     names of what it is about, for programs: ``schema``, ``table``, ``column``, ``constraint``, ``routine``
     """
 
     sqlstate: ClassVar[str] = "XX000"

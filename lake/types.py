@@ -334,7 +334,7 @@ TYPES: Final[tuple[TypeNames, ...]] = (
     TypeNames(TEXT, ("varchar", "text", "string", "char", "character", "character varying", "bpchar", "name"),
               "Utf8", 25, 1009, "string", "string"),
     TypeNames(UUID, ("uuid",), "Utf8", 2950, 2951, "string", "string"),
-    TypeNames(JSON, ("json", "variant", "jsonb"), "Json", 25, 1009, "string", "string"),
+    TypeNames(JSON, ("json", "variant", "jsonb"), "Json", 114, 199, "string", "string"),
     TypeNames(BYTES, ("bytea", "binary", "varbinary", "blob"), "Binary", 17, 1001, "binary", "string"),
     TypeNames(DATE, ("date",), "Date32", 1082, 1182, "date", "string"),
     TypeNames(TIME, ("time", "time without time zone"), "Time64(Microsecond)", 1083, 1183, "time", "string"),
@@ -346,6 +346,7 @@ TYPES: Final[tuple[TypeNames, ...]] = (
 )
 DECIMAL_SPELLINGS: Final = ("decimal", "numeric", "dec")
 DECIMAL_PG_OID, DECIMAL_PG_ARRAY_OID = 1700, 1231
+VECTOR_OIDS: Final = {"int2vector": 22, "oidvector": 30}  # lists of the catalog, whose items count from 0
 DECIMAL_DEFAULT: Final = Decimal(38, 10)
 
 _BY_SPELLING: Final = {spelling: row.type for row in TYPES for spelling in row.spellings}
@@ -406,6 +407,8 @@ def pg_oid(type: Type) -> int:
             return DECIMAL_PG_OID
         case List(of=Decimal()):
             return DECIMAL_PG_ARRAY_OID
+        case List(spelled=spelled) if spelled in VECTOR_OIDS:
+            return VECTOR_OIDS[spelled]
         case List(of=List() as inner):
             return pg_oid(inner)
         case List(of=inner):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lake.db.names import qualified
+from lake.db.system.pg_catalog_oids import relation_oid
 from lake.sql import ast, bound
 from lake.storage.catalog.model import Column, Table
 from lake.storage.catalog.state import State
@@ -29,6 +30,7 @@ class PointRead:
     types: tuple[Type, ...]
     wanted: tuple[Wanted, ...]
     key: tuple[tuple[ast.Literal | ast.Parameter, Type], ...]
+    origins: tuple[tuple[int, int], ...] = ()
 
     def values(self, parameters: Mapping[str, bound.Literal]) -> list[object] | None:
         """The key that is asked for, in physical form; None where a value is not of its column's own kind."""
@@ -85,6 +87,7 @@ def point_read(query: ast.Query, state: State, database: str) -> PointRead | Non
         tuple(column.type for _, column in columns),
         tuple(Wanted.named(column) for _, column in columns),
         tuple((given[column.name], column.type) for column in table.key),
+        tuple((relation_oid(table), table.columns.index(column) + 1) for _, column in columns),
     )
 
 

@@ -1,21 +1,17 @@
-"""Prepared statements: parsed once, described before they have values, run with bound ones.
+"""Prepared statements: parsed once, run with bound values; ``describe`` tells of them before they have any.
 
     statement = prepare("SELECT name FROM t WHERE id = $1")
-    describe(statement, session, {})                    Description(parameters=(BIGINT,), names=("name",), types=(TEXT,))
     run(statement, session, [Argument(7)], cancellation)
-
-A parameter's type is the one its door was told, else what the binder casts it to, else text.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from lake.db.names import find_table, qualified
 from lake.db.result import Result
 from lake.db.session import Session
 from lake.db.statements import STATEMENTS
@@ -24,9 +20,9 @@ from lake.exec.context import Cancellation
 from lake.exec.evaluate import fold
 from lake.roles import Role
 from lake.sql import ast, bound, parser
-from lake.sql.bind import Binder, literal_of
+from lake.sql.bind import literal_of
 from lake.sql.bind.coerce import cast
-from lake.types import NULL, TEXT, Type
+from lake.types import Type
 
 PARSED_MAX: Final = 512
 TEXT_BYTES_MAX: Final = 16 << 10  # a longer text is a load, not a statement that comes again
@@ -51,7 +47,6 @@ class Prepared:
         handler = STATEMENTS.get(type(self.statement)) if self.statement is not None else None
         return handler is not None and handler.role is not Role.READ
 
-
     @property
     def defines(self) -> bool:
         """Whether it changes what exists, which no transaction takes back."""
@@ -66,15 +61,6 @@ class Argument:
 
     value: Any
     type: Type | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Description:
-    """What a statement takes and answers; ``names`` is None where it answers no rows."""
-
-    parameters: tuple[Type, ...]
-    names: tuple[str, ...] | None
-    types: tuple[Type, ...]
 
 
 def prepare(text: str, dialect: str = "postgres") -> Prepared:
@@ -136,63 +122,3 @@ def _literal(argument: Argument, session: Session) -> bound.Literal:
     if isinstance(made, bound.Literal):
         return made
     return fold(made, session.database.context(settings, Cancellation()))
-
-
-class _Unbound(dict[str, bound.Literal]):
-    """Parameters before they have values: each is made when the binder meets it."""
-
-    def __bool__(self) -> bool:
-        return True
-
-    def get(self, name: str, default: Any = None) -> bound.Literal:
-        return self.setdefault(name, bound.Unknown(NULL, None))
-
-
-def describe(prepared: Prepared, session: Session, known: Mapping[int, Type]) -> Description:
-    """What the statement takes and answers, without running it; ``known`` are types of parameters by number.
-
-    Statements that only show something are run, because their rows are made at once anyway.
-    """
-    unbound = _Unbound({str(number): bound.Literal(type, None) for number, type in known.items()})
-    names, types = _answer(prepared, session, unbound)
-    found = tuple(_type_of(number, known, unbound) for number in range(1, prepared.parameters + 1))
-    return Description(found, names, types)
-
-
-def _type_of(number: int, known: Mapping[int, Type], unbound: Mapping[str, bound.Literal]) -> Type:
-    if number in known:
-        return known[number]
-    met = unbound.get(str(number))
-    return met.seen[0] if isinstance(met, bound.Unknown) and met.seen else TEXT
-
-
-def _answer(
-    prepared: Prepared, session: Session, unbound: Mapping[str, bound.Literal]
-) -> tuple[tuple[str, ...] | None, tuple[Type, ...]]:
-    stmt = prepared.statement
-    settings = session.statement_settings()
-    session.caller()[0].require(Role.READ)
-    catalog = session.catalog(settings)
-    binder = Binder(catalog, settings, unbound)
-    match stmt:
-        case ast.QueryStatement(query):
-            found = binder.query(query)
-            return found.names, tuple(column.type for column in found.columns)
-        case ast.Explain():
-            return ("plan_type", "plan"), (TEXT, TEXT)
-        case ast.Insert():
-            table = catalog.state.find(*reversed(qualified(stmt.table.parts, session.database.name)))
-            if table is not None:
-                table = find_table(catalog.state, stmt.table, session.database.name)
-                columns = catalog.columns_of(table)
-                defaults = {c.name: parser.parse_expression(c.default) for c in table.columns if c.default}
-                binder.insert(stmt, columns, defaults)
-            return None, ()
-        case ast.Describe() | ast.ShowObjects() | ast.ShowColumns() | ast.ShowCreate() | ast.ShowSetting() | ast.Summarize():
-            result = session.run_statement(stmt, prepared.text, {}, Cancellation())
-            result.close()
-            return result.names, result.types
-        case _:
-            return None, ()
-
-

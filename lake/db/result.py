@@ -29,6 +29,7 @@ class Result:
     count          rows written, or None
     version        the commit that was read or written
     encoded        of a remembered answer: what doors have made of it before, by format
+    origins        makes the table and column that each column comes from, by Postgres's numbers
     """
 
     names: tuple[str, ...]
@@ -41,6 +42,7 @@ class Result:
     source: Iterable[pa.RecordBatch] = field(default=(), repr=False)
     on_close: Callable[[], None] | None = field(default=None, repr=False)
     encoded: dict[str, bytes] | None = field(default=None, repr=False)
+    origins: Callable[[], tuple[tuple[int, int], ...]] | None = field(default=None, repr=False)
 
     @property
     def is_query(self) -> bool:

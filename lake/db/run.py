@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lake import exec as engine
 from lake.db.names import qualified
+from lake.db.origins import origins_of
 from lake.db.passing import selected
 from lake.db.point import point_read
 from lake.db.repeats import Planned, detached, is_repeatable, tables_of, with_tables
@@ -157,7 +158,10 @@ class Run:
         if known is None or values is None:
             return None
         rows = known.rows(self.catalog.snapshot, values)
-        return Result(known.names, known.types, "SELECT", version=self.catalog.version, source=rows)
+        origins = known.origins
+        return Result(
+            known.names, known.types, "SELECT", version=self.catalog.version, source=rows, origins=lambda: origins
+        )
 
     def recall(self) -> Result | None:
         """The query's remembered answer where it holds; takes no longer than looking it up."""
@@ -179,8 +183,9 @@ class Run:
             return None
         types = tuple(column.type for column in planned.found.columns)
         return Result(
-            planned.found.names, types, "SELECT", version=known.version, source=known.batches, encoded=known.encoded
-        )
+            planned.found.names, types, "SELECT", version=known.version, source=known.batches, encoded=known.encoded,
+            origins=self._origins(planned.found),
+        )  # fmt: skip
 
     def _key(self) -> Hashable | None:
         """What a query's plan and answer depend on beside its tables; None for a text that changes too often to keep."""
@@ -212,4 +217,10 @@ class Run:
         batches: Iterable[pa.RecordBatch] = answer.batches()
         if positions != list(range(len(answer.columns))):
             batches = selected(batches, positions)
-        return Result(found.names, types, tag, version=self.catalog.version, source=batches)
+        origins = self._origins(found)
+        return Result(found.names, types, tag, version=self.catalog.version, source=batches, origins=origins)
+
+    def _origins(self, found: BoundQuery) -> Callable[[], tuple[tuple[int, int], ...]]:
+        """Tells of the tables that columns come from; of nothing where the caller may not see what a view reads."""
+        state = State() if self.catalog.borrowed is not None else self.catalog.state
+        return lambda: origins_of(found, state)

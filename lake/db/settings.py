@@ -30,7 +30,10 @@ ALIASES: Final = {
     "default_null_order": NULL_ORDER_SETTING, "null_order": NULL_ORDER_SETTING,
     "time_zone": "timezone", "datafusion.execution.time_zone": "timezone", "time zone": "timezone",
 }  # fmt: skip
-FIXED: Final = ("server_version", "server_version_num", "integer_datetimes", "server_encoding")
+FIXED: Final = (
+    "server_version", "server_version_num", "integer_datetimes", "server_encoding", "block_size", "max_index_keys",
+    "max_identifier_length",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,7 @@ _DEFAULTS: Final = {
     "datafusion.sql_parser.dialect": "postgres",
     "lake.result_cache": "on",
     "application_name": "",
+    "block_size": "8192",
     "client_encoding": "UTF8",
     "client_min_messages": "notice",
     "datestyle": "ISO, MDY",
@@ -158,6 +162,7 @@ _DEFAULTS: Final = {
     "intervalstyle": "postgres",
     "lc_collate": "C",
     "max_identifier_length": "63",
+    "max_index_keys": "32",
     "search_path": "public",
     "server_encoding": "UTF8",
     "server_version": "16.0",

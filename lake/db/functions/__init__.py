@@ -1,3 +1,3 @@
 """Functions that know more than their arguments; importing this package registers them. Read ``readers`` first."""
 
-from lake.db.functions import ai, files, readers  # noqa: F401
+from lake.db.functions import ai, files, readers, server  # noqa: F401

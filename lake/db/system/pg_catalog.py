@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 Row = tuple[Any, ...]
 SMALLINTS, OIDS, TEXTS = List(SMALLINT), List(OID), List(TEXT)
+PLACES, OID_VECTOR = List(SMALLINT, spelled="int2vector"), List(OID, spelled="oidvector")
 
 
 def schemas_of(catalog: StatementCatalog) -> list[str]:
@@ -227,8 +228,8 @@ INDEX: Final[dict[str, Type]] = {
     "indexrelid": OID, "indrelid": OID, "indnatts": SMALLINT, "indnkeyatts": SMALLINT, "indisunique": BOOLEAN,
     "indnullsnotdistinct": BOOLEAN, "indisprimary": BOOLEAN, "indisexclusion": BOOLEAN, "indimmediate": BOOLEAN,
     "indisclustered": BOOLEAN, "indisvalid": BOOLEAN, "indcheckxmin": BOOLEAN, "indisready": BOOLEAN,
-    "indislive": BOOLEAN, "indisreplident": BOOLEAN, "indkey": SMALLINTS, "indcollation": OIDS, "indclass": OIDS,
-    "indoption": SMALLINTS, "indexprs": TEXT, "indpred": TEXT,
+    "indislive": BOOLEAN, "indisreplident": BOOLEAN, "indkey": PLACES, "indcollation": OID_VECTOR, "indclass": OID_VECTOR,
+    "indoption": PLACES, "indexprs": TEXT, "indpred": TEXT,
 }  # fmt: skip
 
 
@@ -240,7 +241,7 @@ def pg_index(catalog: StatementCatalog) -> Iterator[Row]:
             count, primary = len(key.columns), key.kind == "primary key"
             yield (
                 index_oid(table, place), relation_oid(table), count, count, True, False, primary, False, True, False,
-                True, False, True, True, False, places_of(table, key.columns), [0] * count, [0] * count, [0] * count,
+                key.enforced, False, True, True, False, places_of(table, key.columns), [0] * count, [0] * count, [0] * count,
                 None, None,
             )  # fmt: skip
     for item in catalog.state.named_objects():
@@ -314,10 +315,12 @@ def pg_constraint(catalog: StatementCatalog) -> Iterator[Row]:
     for table in tables_of(catalog.state):
         for place, rule in enumerate(table.constraints):
             kind = KINDS.get(rule.kind, "c")
-            index = index_oid(table, place) if kind in "pu" and rule.enforced else 0
             target = catalog.state.find(rule.target[1], rule.target[0]) if kind == "f" else None
             if kind == "f" and not isinstance(target, Table):
                 continue
+            index = _index_of(table, rule.columns)
+            if isinstance(target, Table):
+                index = _index_of(target, rule.target_columns)
             action = "a" if kind == "f" else " "
             yield (
                 constraint_oid(table, place), rule.name, schema_oid(table.schema), kind, False, False, rule.enforced,
@@ -326,6 +329,11 @@ def pg_constraint(catalog: StatementCatalog) -> Iterator[Row]:
                 places_of(target, rule.target_columns) if isinstance(target, Table) else None, None, None, None, None,
                 None, rule.text or None, rule.text or None,
             )  # fmt: skip
+
+
+def _index_of(table: Table, columns: tuple[str, ...]) -> int:
+    """The index of a table's key over these columns, 0 where there is none."""
+    return next((index_oid(table, place) for place, key in keys_of(table) if key.columns == columns), 0)
 
 
 @system_table(

@@ -125,9 +125,12 @@ def index_oid(table: Table, place: int) -> int:
 
 
 def keys_of(table: Table) -> Iterator[tuple[int, Constraint]]:
-    """The rules of a table that are keys and hold, with their places among its rules."""
+    """The rules of a table that have an index for tools, with their places among its rules.
+
+    A primary key has one though it be a mere fact, because tools find primary keys by their indexes alone.
+    """
     for place, item in enumerate(table.constraints):
-        if item.kind in ("primary key", "unique") and item.enforced:
+        if item.kind == "primary key" or (item.kind == "unique" and item.enforced):
             yield place, item
 
 

@@ -85,7 +85,7 @@ PROC: Final[dict[str, Type]] = {
     "oid": OID, "proname": TEXT, "pronamespace": OID, "proowner": OID, "prolang": OID, "procost": DOUBLE,
     "prorows": DOUBLE, "provariadic": OID, "prosupport": TEXT, "prokind": TEXT, "prosecdef": BOOLEAN,
     "proleakproof": BOOLEAN, "proisstrict": BOOLEAN, "proretset": BOOLEAN, "provolatile": TEXT, "proparallel": TEXT,
-    "pronargs": SMALLINT, "pronargdefaults": SMALLINT, "prorettype": OID, "proargtypes": OIDS, "proallargtypes": OIDS,
+    "pronargs": SMALLINT, "pronargdefaults": SMALLINT, "prorettype": OID, "proargtypes": List(OID, spelled="oidvector"), "proallargtypes": OIDS,
     "proargmodes": TEXTS, "proargnames": TEXTS, "proargdefaults": TEXT, "prosrc": TEXT, "probin": TEXT, "proacl": TEXTS,
 }  # fmt: skip
 

@@ -30,7 +30,8 @@ from lake.db.write.unique import UniqueCheck
 from lake.errors import CardinalityViolation, SerializationFailure
 from lake.rows import Part, Predicate
 from lake.sql import ast, parser
-from lake.sql.bind import BoundQuery
+from lake.sql.bind import Binder, BoundQuery
+from lake.sql.bind.change import ChangedRows
 from lake.sql.catalog import Table as PlanTable
 from lake.sql.catalog import TableColumn, TableStatistics
 from lake.storage.catalog.changes import Change
@@ -41,6 +42,7 @@ from lake.storage.tables.read import PLACE
 from lake.types import BIGINT, Type
 
 if TYPE_CHECKING:
+    from lake.db.catalog import StatementCatalog
     from lake.db.session import Run
 
 TRIES: Final = 10  # of a statement whose rows others keep moving
@@ -151,21 +153,28 @@ def _privileges(stmt: ChangeStatement) -> list[str]:
             return sorted({clause.action for clause in stmt.clauses} - {"do nothing"})
 
 
-def _attempt(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Changed, BoundQuery | None]:
-    table = find_table(run.catalog.state, stmt.table, run.database.name)
-    source = run.catalog.snapshot.table_by_id(table.id)
-    columns, hidden = run.catalog.columns_of(table), run.catalog.hidden_columns(table)
+def bound_change(
+    stmt: ChangeStatement, table: Table, catalog: StatementCatalog, binder: Binder
+) -> tuple[ChangedRows, ast.Update | ast.Delete | ast.Merge]:
+    """The rows that a statement changes, bound, and the statement that they are those of."""
+    source = catalog.snapshot.table_by_id(table.id)
+    columns, hidden = catalog.columns_of(table), catalog.hidden_columns(table)
     hidden.append(TableColumn(PLACE, BIGINT, False, hidden=True))
     target = PlanTable((table.schema, table.name), (*columns, *hidden), source, source.statistics)
     refuse_change(table, stmt)
-    merge: ast.Update | ast.Delete | ast.Merge
     if isinstance(stmt, ast.Insert):
-        key, defaults, binder = [column.name for column in table.key], defaults_of(table), run.binder()
+        key, defaults = [column.name for column in table.key], defaults_of(table)
         given = binder.insert(stmt, columns, defaults, identity_columns(table))
         refuse_given_identity(stmt, table, given.given)
-        made, merge = binder.conflict(stmt, given, target, columns, defaults, HIDDEN, key)
-    else:
-        made, merge = run.binder().change(stmt, target, columns, defaults_of(table), HIDDEN), stmt
+        return binder.conflict(stmt, given, target, columns, defaults, HIDDEN, key)
+    return binder.change(stmt, target, columns, defaults_of(table), HIDDEN), stmt
+
+
+def _attempt(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Changed, BoundQuery | None]:
+    table = find_table(run.catalog.state, stmt.table, run.database.name)
+    source = run.catalog.snapshot.table_by_id(table.id)
+    columns = run.catalog.columns_of(table)
+    made, merge = bound_change(stmt, table, run.catalog, run.binder())
     rows: Iterable[pa.RecordBatch] | None = changed_row(run, made.plan, source)
     if rows is None:
         outputs = (*made.hidden, *(() if made.action is None else (made.action,)), *made.columns)

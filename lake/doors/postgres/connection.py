@@ -15,12 +15,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from lake import log
-from lake.db.prepared import Prepared, describe
+from lake.db.describe import Description, describe
+from lake.db.prepared import Prepared
 from lake.doors.postgres import copy_run
-from lake.doors.postgres.commands import ALL, Reply, fetched_portal, run_command
+from lake.doors.postgres.commands import ALL, Reply, run_command
 from lake.doors.postgres.copy import parse_copy
+from lake.doors.postgres.described import check_same, definitions_of, described_command, infer
 from lake.doors.postgres.messages import encode, error_fields
-from lake.doors.postgres.parameters import decode_parameter, type_of_oid
+from lake.doors.postgres.parameters import decode_parameter
 from lake.doors.postgres.portals import Portal, Running
 from lake.doors.postgres.rows import fields_of
 from lake.doors.postgres.session import BLOCK, IDLE, Client, Command, Statement, parse_one, parse_script
@@ -37,7 +39,6 @@ from lake.errors import (
 )
 from lake.exec.context import Cancellation
 from lake.net.threads import GONE
-from lake.types import TEXT, pg_oid
 
 if TYPE_CHECKING:
     from lake.doors.postgres.server import PostgresDoor
@@ -202,7 +203,7 @@ class Connection:
             return
         formats = portal.formats_for(len(running.types))
         if running.result.is_query and not reply.is_move:
-            self.wire.send(encode("RowDescription", running.columns(formats)))
+            self.wire.send(encode("RowDescription", fields_of(running.description, formats)))
         try:
             await self._send_rows(running, formats, reply.limit, reply.is_move)
         except BaseException:
@@ -307,8 +308,9 @@ class Connection:
             raise ProtocolViolation(f"bind message has {len(formats)} parameter formats but {len(values)} parameters")
         if len(formats) < 2:
             formats = (formats or [0]) * len(values)
+        await check_same(self, statement)
         if 1 in formats and statement.inferred is None and not all(map(statement.oid, range(1, len(values) + 1))):
-            await self._infer(statement)
+            await infer(self, statement)
         arguments = tuple(
             decode_parameter(value, statement.oid(number), format)
             for number, (value, format) in enumerate(zip(values, formats, strict=True), 1)
@@ -316,35 +318,8 @@ class Connection:
         if name and name in client.portals:
             raise DuplicateCursor(f'cursor "{name}" already exists')
         self._close_portal(name)
-        client.portals[name] = Portal(statement.source, arguments, tuple(fields["results"]))
+        client.portals[name] = Portal(statement.source, arguments, tuple(fields["results"]), statement=statement)
         self.wire.send(encode("BindComplete"))
-
-    async def _infer(self, statement: Statement) -> tuple[tuple[str, ...] | None, tuple[Any, ...]]:
-        """Finds the types of a statement's open parameters, and what it answers."""
-        source = statement.source
-        if isinstance(source, Command):
-            statement.inferred = statement.oids
-            return self._described_command(source)
-        known = {}
-        for number in range(1, source.parameters + 1):
-            declared = statement.oids[number - 1] if number <= len(statement.oids) else 0
-            type = type_of_oid(declared) if declared else None
-            if type is not None:
-                known[number] = type
-        found = await self.work(lambda: describe(source, self.client.session, known))
-        inferred = [pg_oid(type) for type in found.parameters]
-        for place, declared in enumerate(statement.oids[: len(inferred)]):
-            inferred[place] = declared or inferred[place]
-        statement.inferred = tuple(inferred)
-        return found.names, found.types
-
-    def _described_command(self, source: Command) -> tuple[tuple[str, ...] | None, tuple[Any, ...]]:
-        if source.word == "SHOW":
-            return ("transaction_isolation",), (TEXT,)
-        portal = fetched_portal(source, self.client)
-        if portal is None or portal.running is None:
-            return None, ()
-        return portal.running.result.names, portal.running.types
 
     async def describe(self, fields: dict[str, Any]) -> None:
         """Describe: a statement's parameters and columns, or a portal's columns."""
@@ -352,9 +327,10 @@ class Connection:
         if kind == "S":
             statement = self.client.statement(name)
             self.client.check_may_run(statement.source)
-            names, types = await self._infer(statement)
+            found = await infer(self, statement)
+            self._keep_told(statement, found)
             self.wire.send(encode("ParameterDescription", statement.inferred or ()))
-            self._send_columns(names, types, [0] * len(types))
+            self._send_columns(found, [0] * len(found.types))
         elif kind == "P":
             await self._describe_portal(self.client.portal(name))
         else:
@@ -363,27 +339,32 @@ class Connection:
     async def _describe_portal(self, portal: Portal) -> None:
         source = portal.source
         if isinstance(source, Command):
-            names, types = self._described_command(source)
+            found = described_command(source, self.client)
         elif portal.running is None and isinstance(source, Prepared) and source.is_query:
             # A query's rows are made as they are read, so starting it is how it is described.
             self.client.check_may_run(source)
             self.cancellation = Cancellation()
             portal.running = (await self._start_portal(portal)).running
             assert portal.running is not None
-            names, types = portal.running.result.names, portal.running.types
+            found = portal.running.description
         elif portal.running is not None:
-            names, types = portal.running.result.names, portal.running.types
+            found = portal.running.description
         else:
             assert isinstance(source, Prepared)
             found = await self.work(lambda: describe(source, self.client.session, {}))
-            names, types = found.names, found.types
-        self._send_columns(names, types, portal.formats_for(len(types)) if names is not None else [])
+        if portal.statement is not None:
+            self._keep_told(portal.statement, found)
+        self._send_columns(found, portal.formats_for(len(found.types)) if found.names is not None else [])
 
-    def _send_columns(self, names: tuple[str, ...] | None, types: tuple[Any, ...], formats: list[int]) -> None:
-        if names is None:
+    def _keep_told(self, statement: Statement, found: Description) -> None:
+        if not isinstance(statement.source, Command):
+            statement.told, statement.definitions = found, definitions_of(self.client)
+
+    def _send_columns(self, found: Description, formats: list[int]) -> None:
+        if found.names is None:
             self.wire.send(encode("NoData"))
         else:
-            self.wire.send(encode("RowDescription", fields_of(names, types, formats)))
+            self.wire.send(encode("RowDescription", fields_of(found, formats)))
 
     async def execute(self, fields: dict[str, Any]) -> None:
         """Execute: a portal's rows, up to a limit; at its end the command tag."""

@@ -260,7 +260,7 @@ def _encode_columns(columns: Sequence[Field]) -> bytes:
     return b"".join(parts)
 
 
-ABOUT: Final = {"schema": "s", "table": "t", "column": "c", "constraint": "n"}
+ABOUT: Final = {"schema": "s", "table": "t", "column": "c", "constraint": "n", "routine": "R"}
 
 
 def error_fields(error: LakeError, *, fatal: bool = False) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Statements that run: rows as messages, some at a time; all of it on worker threads.
 
     running = Running.start(prepared, session, arguments, cancellation)
-    running.columns(formats)            the row description
+    running.description                 its columns
     running.rows(formats, 100)          DataRow messages of at most 100 rows
 """
 
@@ -9,18 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from lake.db.describe import Description
 from lake.db.prepared import Argument, Prepared, run
 from lake.db.result import Result
 from lake.db.session import Session
-from lake.doors.postgres.messages import Field
-from lake.doors.postgres.rows import data_rows, fields_of
+from lake.doors.postgres.rows import data_rows
 from lake.errors import ProtocolViolation
 from lake.exec.context import Cancellation
 from lake.types import Type
+
+if TYPE_CHECKING:
+    from lake.doors.postgres.session import Statement
 
 SLICE_ROWS: Final = 16_384  # of one piece: bounds what waits for a slow reader
 COUNTED: Final = ("SELECT", "FETCH", "MOVE", "COPY", "UPDATE", "DELETE", "MERGE", "INSERT 0")
@@ -53,9 +56,11 @@ class Running:
         """The types of its columns."""
         return self.result.types
 
-    def columns(self, formats: Sequence[int]) -> list[Field]:
-        """The row description, with one format for each column."""
-        return fields_of(self.result.names, self.types, formats)
+    @property
+    def description(self) -> Description:
+        """Its columns."""
+        origins = self.result.origins
+        return Description((), self.result.names, self.types, () if origins is None else origins())
 
     def batch(self, limit: int) -> pa.RecordBatch | None:
         """At most ``limit`` rows; None at the end."""
@@ -121,8 +126,9 @@ def tag_of(result: Result, sent: int) -> str:
 class Portal:
     """A statement bound to its arguments: not started, running, or at its end.
 
-    source   the prepared statement, or the text of a command that the door runs itself
-    holds    whether it outlives its transaction
+    source     the prepared statement, or the text of a command that the door runs itself
+    holds      whether it outlives its transaction
+    statement  of the wire that it was made of
     """
 
     source: object
@@ -131,6 +137,7 @@ class Portal:
     running: Running | None = None
     holds: bool = False
     ended: str | None = field(default=None)
+    statement: Statement | None = None
 
     def formats_for(self, count: int) -> list[int]:
         """One format for each of ``count`` columns: those given, the one given for all, or text.

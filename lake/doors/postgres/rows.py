@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lake.db.describe import Description
+from lake.db.origins import NOWHERE
 from lake.doors.postgres.binary import binary_column, length_prefix, size_of
 from lake.doors.postgres.messages import Field
 from lake.doors.postgres.text import text_column
@@ -27,11 +29,12 @@ _HEAD: Final = np.dtype([("tag", "u1"), ("size", ">i4"), ("columns", ">u2")])
 _NOTHING: Final = pa.scalar(b"", pa.binary())
 
 
-def fields_of(names: Sequence[str], types: Sequence[Type], formats: Sequence[int]) -> list[Field]:
-    """The row description of a result."""
+def fields_of(found: Description, formats: Sequence[int]) -> list[Field]:
+    """The row description of what answers rows, with one format for each column."""
+    names, origins = found.names or (), found.origins or (NOWHERE,) * len(found.types)
     return [
-        Field(name, pg_oid(type), size_of(type), _modifier(type), format)
-        for name, type, format in zip(names, types, formats, strict=True)
+        Field(name, pg_oid(type), size_of(type), _modifier(type), format, table, place)
+        for name, type, format, (table, place) in zip(names, found.types, formats, origins, strict=True)
     ]
 
 

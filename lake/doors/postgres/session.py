@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from lake.db.describe import Description
 from lake.db.prepared import Prepared, prepare
 from lake.db.session import Session
 from lake.doors.postgres.portals import Portal
@@ -53,11 +54,13 @@ class Command:
 
 @dataclass(slots=True)
 class Statement:
-    """A prepared statement of the wire: what runs, and the types the client declared."""
+    """A prepared statement of the wire: what runs, the types the client declared, and what it was told of them."""
 
     source: Prepared | Command
     oids: tuple[int, ...] = ()
     inferred: tuple[int, ...] | None = None
+    told: Description | None = None
+    definitions: int = -1  # of the lake when its columns were told
 
     def oid(self, number: int) -> int:
         """The type oid of parameter ``number``, from 1: declared, else told by Describe, else 0."""

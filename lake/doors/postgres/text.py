@@ -16,7 +16,22 @@ import pyarrow.compute as pc
 from lake.exec.cast import cast, interval_parts
 from lake.exec.kernels import views
 from lake.rows import physical_array
-from lake.types import TEXT, Boolean, Bytes, Decimal, Float, Integer, Interval, Json, List, Null, Text, Timestamp, Type
+from lake.types import (
+    TEXT,
+    VECTOR_OIDS,
+    Boolean,
+    Bytes,
+    Decimal,
+    Float,
+    Integer,
+    Interval,
+    Json,
+    List,
+    Null,
+    Text,
+    Timestamp,
+    Type,
+)
 
 UTC: Final = ("UTC", "GMT", "Z", "ETC/UTC")
 QUOTED_ITEM: Final = r'^$|[{}",\\\s]|^(?i:null)$'  # an item of an array that must stand in quotes
@@ -48,6 +63,8 @@ def _text(column: pa.Array, type: Type, zone: str) -> pa.Array:
             return _instants(column, zone) if zoned else _moments(column)
         case Interval():
             return _intervals(column)
+        case List(of, spelled=spelled) if spelled in VECTOR_OIDS:
+            return pc.binary_join(pc.cast(column, pa.list_(pa.string())), " ")
         case List(of):
             return _arrays(column, of, zone)
         case _ if pa.types.is_time(type.arrow):

@@ -408,42 +408,6 @@ def _pretty(size: int) -> str:
     return f"{size} {units[place]}"
 
 
-# --- arrays ----------------------------------------------------------------------------------------------------------
-
-
-@scalar("array_upper(list ANY[], dimension BIGINT) -> BIGINT", group=GROUP, origin="postgres", takes_call=True)
-def array_upper(list: Value, dimension: Value, *, call: CallInfo) -> pa.Array:
-    """The number of the last item, NULL of an empty list; lists count from 1.
-
-    >>> array_upper([5, 6], 1)
-    2
-    """
-    return map_rows(lambda items, place: len(items) or None if place == 1 else None, pa.int64(),
-                    as_array(list, call.rows), as_array(dimension, call.rows))  # fmt: skip
-
-
-@scalar("array_lower(list ANY[], dimension BIGINT) -> BIGINT", group=GROUP, origin="postgres", takes_call=True)
-def array_lower(list: Value, dimension: Value, *, call: CallInfo) -> pa.Array:
-    """The number of the first item, NULL of an empty list.
-
-    >>> array_lower([5, 6], 1)
-    1
-    """
-    return map_rows(lambda items, place: 1 if items and place == 1 else None, pa.int64(),
-                    as_array(list, call.rows), as_array(dimension, call.rows))  # fmt: skip
-
-
-@scalar("generate_subscripts(list ANY[], dimension BIGINT) -> BIGINT[]", group=GROUP, origin="postgres", takes_call=True)
-def generate_subscripts(list: Value, dimension: Value, *, call: CallInfo) -> pa.Array:
-    """The numbers of a list's items, a row for each in a select list.
-
-    >>> generate_subscripts([5], 1)
-    1
-    """
-    return map_rows(lambda items, place: [*range(1, len(items) + 1)] if place == 1 else [], pa.list_(pa.int64()),
-                    as_array(list, call.rows), as_array(dimension, call.rows))  # fmt: skip
-
-
 # --- what does not exist here ----------------------------------------------------------------------------------------
 
 _ABOUT_NOTHING: Final = (

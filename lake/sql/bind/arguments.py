@@ -18,8 +18,8 @@ FOLDS: Final = frozenset(("reduce", "list_reduce", "array_reduce", "aggregate", 
 
 
 def function_name(name: ast.Name) -> str:
-    """The registry's name of a call; ``pg_catalog`` and ``main`` are as good as no schema."""
-    if len(name.parts) == 2 and name.parts[0] in ("pg_catalog", "main", "public"):
+    """The registry's name of a call; a schema of the system is as good as none."""
+    if len(name.parts) == 2 and name.parts[0] in ("pg_catalog", "information_schema", "main", "public"):
         return name.last.lower()
     return ".".join(name.parts).lower()
 

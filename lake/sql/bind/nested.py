@@ -8,7 +8,7 @@ from lake.sql import ast
 from lake.sql.bind.overload import call_function, call_operator
 from lake.sql.bind.scope import Env, binds, find_column
 from lake.sql.bound import Expr, Literal
-from lake.types import BIGINT, TEXT, Json, Map, Struct
+from lake.types import BIGINT, TEXT, VECTOR_OIDS, Json, Map, Struct
 
 
 @binds(ast.StructLiteral)
@@ -52,6 +52,8 @@ def bind_subscript(expr: ast.Subscript, env: Env) -> Expr:
         return call_operator("->", operand, index, env, expr)
     if isinstance(operand.type, Struct | Map):
         return call_function("get_field", (operand, index), env, expr)
+    if operand.type.spelled in VECTOR_OIDS:
+        index = call_operator("+", index, Literal(BIGINT, 1), env, expr)
     return call_function("array_element", (operand, index), env, expr)
 
 

@@ -22,7 +22,7 @@ from lake.sql.bind.window import Windows
 from lake.sql.bound import Column, Expr
 from lake.types import List, Map, Null, Struct
 
-NAMES = ("unnest", "generate_subscripts")
+NAMES = ("unnest", "generate_subscripts", "_pg_expandarray")
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ def bind_unnest_call(call: ast.Call, name: str, env: Env) -> Expr:
     unnests = env.unnests
     if unnests is None:
         raise FeatureNotSupported(f"{name}() is not supported in {env.clause}", position=env.position(call))
-    if name == "generate_subscripts":
+    if name != "unnest":  # they answer lists, of which each item is a row
         arguments = [env.bind(item.value) for item in call.arguments]
         return unnests.column(call_function(name, arguments, env, call), name, env)
     if len(call.arguments) != 1:

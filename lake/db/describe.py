@@ -1,0 +1,108 @@
+"""What a prepared statement takes and answers, before it has values.
+
+    describe(prepare("SELECT name FROM t WHERE id = $1"), session, {})
+        Description(parameters=(BIGINT,), names=("name",), types=(TEXT,), origins=((16391, 2),))
+
+A parameter's type is the one its door was told, else what the binder casts it to, else text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lake.db.names import find_table, qualified
+from lake.db.origins import NOWHERE, Origin, origins_of
+from lake.db.prepared import Prepared
+from lake.db.session import Session
+from lake.db.write.change import bound_change, defaults_of, written_table
+from lake.db.write.identity import identity_columns
+from lake.exec.context import Cancellation
+from lake.roles import Role
+from lake.sql import ast, bound
+from lake.sql.bind import Binder, BoundQuery
+from lake.storage.catalog.state import State
+from lake.types import NULL, TEXT, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a statement takes and answers; ``names`` is None where it answers no rows.
+
+    origins   the table and column of each, by Postgres's numbers
+    """
+
+    parameters: tuple[Type, ...]
+    names: tuple[str, ...] | None
+    types: tuple[Type, ...]
+    origins: tuple[Origin, ...] = ()
+
+
+class _Unbound(dict[str, bound.Literal]):
+    """Parameters before they have values: each is made when the binder meets it."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def get(self, name: str, default: Any = None) -> bound.Literal:
+        return self.setdefault(name, bound.Unknown(NULL, None))
+
+
+def describe(prepared: Prepared, session: Session, known: Mapping[int, Type]) -> Description:
+    """What the statement takes and answers, without running it; ``known`` are types of parameters by number.
+
+    Statements that only show something are run, because their rows are made at once anyway.
+    """
+    unbound = _Unbound({str(number): bound.Literal(type, None) for number, type in known.items()})
+    names, types, origins = _answer(prepared, session, unbound)
+    found = tuple(_type_of(number, known, unbound) for number in range(1, prepared.parameters + 1))
+    return Description(found, names, types, origins)
+
+
+def _type_of(number: int, known: Mapping[int, Type], unbound: Mapping[str, bound.Literal]) -> Type:
+    if number in known:
+        return known[number]
+    met = unbound.get(str(number))
+    return met.seen[0] if isinstance(met, bound.Unknown) and met.seen else TEXT
+
+
+_Answer = tuple[tuple[str, ...] | None, tuple[Type, ...], tuple[Origin, ...]]
+
+
+def _answer(prepared: Prepared, session: Session, unbound: Mapping[str, bound.Literal]) -> _Answer:
+    settings = session.statement_settings()
+    session.caller()[0].require(Role.READ)
+    catalog = session.catalog(settings)
+    binder = Binder(catalog, settings, unbound)
+    match prepared.statement:
+        case ast.QueryStatement(query):
+            return _columns(binder.query(query), catalog.state)
+        case ast.Explain():
+            return ("plan_type", "plan"), (TEXT, TEXT), (NOWHERE, NOWHERE)
+        case ast.Insert() | ast.Update() | ast.Delete() | ast.Merge() as stmt:
+            if catalog.state.find(*reversed(qualified(stmt.table.parts, session.database.name))) is None:
+                return None, (), ()  # An INSERT that makes its table, or a failure that running it will tell.
+            table = find_table(catalog.state, stmt.table, session.database.name)
+            columns = catalog.columns_of(table)
+            if isinstance(stmt, ast.Insert) and stmt.conflict is None:
+                binder.insert(stmt, columns, defaults_of(table), identity_columns(table))
+            else:
+                bound_change(stmt, table, catalog, binder)
+            if not stmt.returning:
+                return None, (), ()
+            alias = None if isinstance(stmt, ast.Insert) else stmt.alias
+            found = binder.returning(stmt.returning, stmt.table, alias, written_table(table, columns)[0])
+            return _columns(found, catalog.state)
+        case (
+            ast.Describe() | ast.ShowObjects() | ast.ShowColumns() | ast.ShowCreate() | ast.ShowSetting() | ast.Summarize()
+        ) as stmt:
+            result = session.run_statement(stmt, prepared.text, {}, Cancellation())
+            result.close()
+            return result.names, result.types, (NOWHERE,) * len(result.types)
+        case _:
+            return None, (), ()
+
+
+def _columns(found: BoundQuery, state: State) -> _Answer:
+    return found.names, tuple(column.type for column in found.columns), origins_of(found, state)
