@@ -383,13 +383,18 @@ def _cast_items(
 def _cast_fields(
     value: pa.Array, source: Struct, target: Struct, *, is_try: bool, settings: Settings | None
 ) -> pa.Array:
-    """Fields by their names where the two share one, else by their places; a field that is not there is NULL."""
+    """Fields by their names where the two share one, a field that is not there NULL; else by their places.
+
+    42804  no name is shared, and the numbers of fields differ
+    """
     parts = value.flatten()
     by_name = any(source.place(name) is not None for name, _ in target.fields)
+    if not by_name and len(source.fields) != len(target.fields):
+        raise DatatypeMismatch(f"cannot cast type {source} to {target}")
     made = []
     for index, (name, of) in enumerate(target.fields):
         place = source.place(name) if by_name else index
-        if place is None or place >= len(parts):
+        if place is None:
             made.append(pa.nulls(len(value), of.physical))
         else:
             made.append(cast(parts[place], source.fields[place][1], of, is_try=is_try, settings=settings))

@@ -105,7 +105,7 @@ def _create_table_as(stmt: ast.CreateTable, query: ast.Query, run: Run) -> Resul
     rows = create_as(run, stmt.name, query, stmt=stmt, once=once_of_job(run.job))
     if rows is None:
         return Result.done("SELECT", {"duplicate": True}, count=0)
-    return Result.done("SELECT", {"table": name, "publish": None, "rows": rows}, count=rows)
+    return Result.done("SELECT", {"table": name, "publish": None}, count=rows)
 
 
 def create_as(

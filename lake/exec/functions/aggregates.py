@@ -58,7 +58,7 @@ def physical(array: pa.Array, type: Type) -> pa.Array:
 # --- count -----------------------------------------------------------------------------------------------------------
 
 
-@aggregate("count() -> BIGINT", group=GROUP, of_nothing=0)
+@aggregate("count() -> BIGINT", group=GROUP, of_nothing=0, aliases=("count_star",))
 def count_rows(call: CallInfo, constants: Constants) -> Accumulator:
     """How many rows: ``count(*)``.
 

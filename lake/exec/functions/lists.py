@@ -198,7 +198,7 @@ def array_element(list: Value, place: Value) -> pa.Array:
     return lists.items.take(views.to_array(rows, pa.int64(), there.astype(np.uint8)))
 
 
-@scalar("array_element(text VARCHAR, place BIGINT) -> VARCHAR", group=GROUP, origin="duckdb",
+@scalar("array_element(text STRING, place BIGINT) -> VARCHAR", group=GROUP, origin="duckdb",
         aliases=("array_extract", "list_element", "list_extract"))  # fmt: skip
 def character_at(text: Value, place: Value) -> pa.Array:
     """The character at a place of a text.
@@ -269,7 +269,7 @@ def array_slice(list: Value, begin: Value, stop: Value, stride: Value | None = N
     lists = Lists(given[0])
     lengths = lists.lengths
     first, last = (views.values_of(column) for column in given[1:3])
-    step = np.ones(lists.rows, np.int64) if stride is None else views.values_of(given[3])
+    step = np.ones(lists.rows, np.int64) if stride is None else views.values_of(pc.fill_null(given[3], 1))
     if (step == 0).any():
         raise InvalidParameter("the stride of a slice must not be 0")
     first = np.where(first < 0, np.maximum(lengths + first, 0), np.maximum(first - 1, 0))

@@ -15,38 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.errors import InvalidParameter, InvalidRegularExpression
+from lake.errors import InvalidParameter
 from lake.exec.constants import list_array
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import by_ascii, map_distinct, over_texts, per_row, with_constants
-from lake.exec.functions.patterns import GROUP, NOTHING, of_one_match, with_flags
+from lake.exec.functions.patterns import GROUP, NOTHING, of_one_match
+from lake.exec.functions.regexes import python_regex, with_flags
 from lake.sql.registry import scalar
 
-PYTHON_FLAGS: Final = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "n": re.MULTILINE, "x": re.VERBOSE}
-_CLASSES: Final = {
-    "alpha": "a-zA-Z", "digit": "0-9", "alnum": "a-zA-Z0-9", "upper": "A-Z", "lower": "a-z", "space": r"\s",
-    "punct": r"!-/:-@\[-`{-~", "xdigit": "0-9A-Fa-f", "word": r"\w", "blank": r" \t", "cntrl": r"\x00-\x1f\x7f",
-}  # fmt: skip
 _OPENING: Final = re.compile(r"\\.|\[\^?\]?(?:\[:\w+:\]|\\.|[^\]])*\]|\((?:\?P?<\w+>|(?!\?))", re.DOTALL)
 """An escape, a class of characters, or what opens a group with a number."""
-
-
-@lru_cache(1000)
-def python_regex(regex: str, flags: str = "") -> re.Pattern[str]:
-    """The expression for Python's ``re``.
-
-    2201B  it does not compile
-    """
-    with_flags("", flags)
-    translated = re.sub(r"\[:(\w+):\]", lambda match: _CLASSES.get(match[1], match[0]), regex)
-    translated = re.sub(r"\(\?<(?![=!])", "(?P<", translated).replace(r"\z", r"\Z")
-    combined = 0
-    for flag in flags:
-        combined |= PYTHON_FLAGS.get(flag, 0)
-    try:
-        return re.compile(translated, combined)
-    except re.error as error:
-        raise InvalidRegularExpression(f"invalid regular expression: {error}") from None
 
 
 @lru_cache(1000)
@@ -169,7 +147,7 @@ def regexp_count(text: Value, pattern: Value, start: Value | None = None, flags:
         compiled, first = python_regex(regex, flags), checked_start(start) - 1
 
         def slow(item: str) -> int:
-            return sum(1 for _ in compiled.finditer(item, first))
+            return sum(1 for _ in compiled.finditer(item[first:])) if first <= len(item) else 0
 
         def fast(texts: pa.Array) -> pa.Array:
             try:
@@ -201,7 +179,7 @@ def checked_start(start: int) -> int:
         group=GROUP)  # fmt: skip
 @per_row
 def regexp_instr(text: Value, pattern: Value, *given: Value) -> pa.Array:
-    """Where the n-th match begins, or a group of it, counted from 1; 0 where there is none.
+    """Where the n-th match begins, or a group of it, counted from 1; 0 where there is none. The text begins at the start.
 
     Goes row by row: Arrow answers no places of later matches.
 
@@ -210,9 +188,10 @@ def regexp_instr(text: Value, pattern: Value, *given: Value) -> pa.Array:
     """
 
     def run(text: str, regex: str, start: int = 1, n: int = 1, flags: str = "", part: int = 0) -> int:
-        for number, match in enumerate(python_regex(regex, flags).finditer(text, checked_start(start) - 1), 1):
+        first = checked_start(start) - 1
+        for number, match in enumerate(python_regex(regex, flags).finditer(text[first:]), 1):
             if number == n:
-                return match.start(part) + 1 if part <= match.re.groups else 0
+                return first + match.start(part) + 1 if part <= match.re.groups else 0
         return 0
 
     return with_constants(over_texts(run, pa.int64()), pa.int64(), text, pattern, *given)

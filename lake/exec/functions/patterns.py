@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from lake.errors import InvalidEscape, InvalidParameter, InvalidRegularExpression
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import NOT_CONSTANT, all_valid, columns, constant, with_constants
+from lake.exec.functions.regexes import with_flags
 from lake.exec.kernels import views
 from lake.exec.kernels.strings import like_mask, like_pairs_mask
 from lake.sql.registry import scalar
@@ -218,14 +219,14 @@ def regexp_like(text: Value, pattern: Value, flags: Value = NOTHING) -> pa.Array
 
 
 def of_one_match(name: str, flags: Value) -> Value:
-    """The flags.
+    """The flags, none where they are NULL.
 
     22023  the flag ``g`` of a function that looks for one match
     """
     known = constant(flags)
     if isinstance(known, str) and "g" in known:
         raise InvalidParameter(f'{name}() does not support the "global" option')
-    return flags
+    return pc.fill_null(flags, "")
 
 
 @scalar("regexp_full_match(text VARCHAR, pattern VARCHAR) -> BOOLEAN", group=GROUP, origin="duckdb")
@@ -243,17 +244,6 @@ def _matches(column: pa.Array, regex: str, flags: str) -> pa.Array:
         return pc.match_substring_regex(column, with_flags(regex, flags))
     except pa.ArrowInvalid as error:
         raise InvalidRegularExpression(f"invalid regular expression: {error}") from None
-
-
-def with_flags(regex: str, flags: str) -> str:
-    """The expression with its flags inside."""
-    unknown = set(flags) - set("imsxUgcn")
-    if unknown:
-        raise InvalidParameter(f'invalid regular expression option: "{unknown.pop()}"')
-    inside = "".join(sorted(set(flags.replace("n", "m")) & set("imsU")))
-    if "x" in flags:
-        regex = re.sub(r"(?<!\\)#.*|(?<!\\)\s+", "", regex)
-    return f"(?{inside}){regex}" if inside else regex
 
 
 # --- regular expressions: replace ------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def repeat(text: Value, count: Value) -> pa.Array:
     ababab
     """
     text, count = columns(text, count)
-    count = pc.max_element_wise(count, 0)
+    count = pc.max_element_wise(count, 0, skip_nulls=False)
     _refuse_long(pc.max(pc.multiply(pc.binary_length(text).cast(pa.int64()), count)).as_py())
     return pc.binary_repeat(text, count)
 
@@ -202,7 +202,7 @@ def substr(text: Value, start: Value, length: Value | None = None) -> pa.Array:
     return _slices(text, start, length)
 
 
-@scalar("array_slice(text VARCHAR, begin BIGINT, stop BIGINT) -> VARCHAR", group=GROUP, aliases=("list_slice",))
+@scalar("array_slice(text STRING, begin BIGINT, stop BIGINT) -> VARCHAR", group=GROUP, aliases=("list_slice",))
 def text_slice(text: Value, begin: Value, stop: Value) -> pa.Array:
     """The characters from ``begin`` to ``stop``, both taken in, counted from the end where negative: ``text[2:3]``.
 
@@ -310,7 +310,7 @@ def substring_index(text: Value, delimiter: Value, count: Value) -> pa.Array:
 
     def cut(column: pa.Array, delimiter: str, count: int) -> pa.Array:
         if delimiter == "" or count == 0:
-            return column if count else pc.utf8_slice_codeunits(column, 0, 0)
+            return pc.utf8_slice_codeunits(column, 0, 0)
         many = min(abs(count), SPLITS_MAX)
         parts = pc.split_pattern(column, delimiter, max_splits=many, reverse=count < 0)
         kept = pc.list_slice(parts, 0, many) if count > 0 else pc.list_slice(parts, 1)
@@ -471,7 +471,7 @@ def find_in_set(text: Value, texts: Value) -> pa.Array:
     """
 
     def find(item: str, texts: str) -> int:
-        parts = texts.split(",") if texts else []
+        parts = texts.split(",")
         return parts.index(item) + 1 if item in parts else 0
 
     return map_rows(find, pa.int32(), text, texts)

@@ -111,7 +111,7 @@ def to_base64(array: pa.Array, *, is_padded: bool) -> pa.Array:
 
 
 def from_base64(array: pa.Array) -> pa.Array | None:
-    """The bytes of texts in base 64, with or without ``=`` at their ends; None where a text is none."""
+    """The bytes of texts in base 64, with or without ``=`` at their ends; None for another text or bits left over."""
     offsets, sizes, characters = _used(array)
     values = BASE64_VALUES[characters]
     is_letter = values != NO_DIGIT
@@ -127,8 +127,8 @@ def from_base64(array: pa.Array) -> pa.Array | None:
     a, b, c, d = (spread[place::4] for place in range(4))
     whole = np.stack((a << 2 | b >> 4, b << 4 | c >> 2, c << 6 | d), axis=1).reshape(-1)
     found = counts * 3 // 4
-    place = np.arange(len(whole)) - np.repeat(3 * starts, 3 * groups)
-    return _column(found, whole[place < np.repeat(found, 3 * groups)], pa.binary(), array)
+    is_found = np.arange(len(whole)) - np.repeat(3 * starts, 3 * groups) < np.repeat(found, 3 * groups)
+    return None if whole[~is_found].any() else _column(found, whole[is_found], pa.binary(), array)
 
 
 # --- URLs ------------------------------------------------------------------------------------------------------------

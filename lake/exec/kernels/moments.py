@@ -122,7 +122,7 @@ MOMENTS: Final[dict[str, tuple[Formula, int]]] = {
     "stddev_samp": (lambda s: np.sqrt(s[:, XX] / (s[:, N] - 1)), 2),
     "covar_pop": (lambda s: s[:, XY] / s[:, N], 1),
     "covar_samp": (lambda s: s[:, XY] / (s[:, N] - 1), 2),
-    "corr": (lambda s: s[:, XY] / np.sqrt(s[:, XX] * s[:, YY]), 2),
+    "corr": (lambda s: s[:, XY] / np.sqrt(s[:, XX] * s[:, YY]), 1),
     "regr_count": (lambda s: s[:, N], 0),
     "regr_avgx": (lambda s: s[:, MEAN_X], 1),
     "regr_avgy": (lambda s: s[:, MEAN_Y], 1),

@@ -46,6 +46,7 @@ from lake.types import (
     DOUBLE,
     INTERVAL,
     NULL,
+    REAL,
     TEXT,
     TIME,
     TIMESTAMP,
@@ -129,7 +130,9 @@ def common_type(left: Type, right: Type, mixed: Mixed = Mixed.NEITHER) -> Type |
     if isinstance(left, Null):
         return right
     if is_numeric(left) and is_numeric(right):
-        return common_numeric(left, right)
+        # A column of integers and REALs is REAL, though comparisons look closer.
+        merged = REAL in (left, right) and (isinstance(left, Integer) or isinstance(right, Integer))
+        return REAL if merged else common_numeric(left, right)
     if isinstance(left, Date | Timestamp) and isinstance(right, Date | Timestamp):
         if left.__class__ is not right.__class__:
             return left if isinstance(left, Timestamp) else right
@@ -193,6 +196,8 @@ def compared_type(left: Expr, right: Expr) -> Type | None:
             return other.type
         if isinstance(one, Literal) and not isinstance(other, Literal) and (kept := _kept_type(one, other.type)):
             return kept
+    if is_numeric(left.type) and is_numeric(right.type):
+        return common_numeric(left.type, right.type)
     found = common_type(left.type, right.type, Mixed.NUMBERS)
     if found is not None:
         return found

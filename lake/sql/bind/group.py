@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from typing import Final
 
-from lake.errors import GroupingFailure, InvalidColumnReference, StatementTooComplex
+from lake.errors import InvalidColumnReference, StatementTooComplex
 from lake.sql import ast
 from lake.sql.bind import names
 from lake.sql.bind.coerce import is_nullable
@@ -142,8 +142,6 @@ def _item_place(element: ast.Expr, items: Sequence[ast.SelectItem], env: Env) ->
                 f"GROUP BY position {element.value} is not in select list", position=env.position(element)
             )
         return element.value - 1
-    if isinstance(element, ast.Literal) and not isinstance(element.value, bool) and element.value is not None:
-        raise GroupingFailure("non-integer constant in GROUP BY", position=env.position(element))
     if not isinstance(element, ast.Column) or len(element.name.parts) != 1:
         return None
     if find_column(replace(env.scope, outer=None), element.name, env.position(element)) is not None:

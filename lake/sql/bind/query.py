@@ -87,7 +87,10 @@ def _order_outputs(query: ast.Query, made: Bound, scope: Scope, shared: Shared) 
 
     42P10  a position outside the columns
     """
-    entries = tuple(Entry(name, column) for name, column in zip(made.names, made.columns, strict=True))
+    entries = [Entry(name, column) for name, column in zip(made.names, made.columns, strict=True)]
+    for names in made.others:
+        known = {entry.name for entry in entries}
+        entries += [Entry(name, column) for name, column in zip(names, made.columns, strict=True) if name not in known]
     env = Env(shared, scope.over(entries), "ORDER BY")
     if query.order_all:
         direction = query.order[0] if query.order else ast.SortItem(ast.Literal(None))
@@ -197,7 +200,7 @@ def bind_set_operation(body: ast.SetOperation, scope: Scope, shared: Shared) -> 
     node = plan.SetOperation(
         SET_KINDS[body.kind], body.all, aligned(left, types, shared), aligned(right, types, shared), outputs
     )
-    return Bound(node, outputs, left.names)
+    return Bound(node, outputs, left.names, (*left.others, right.names, *right.others))
 
 
 def bind_values(body: ast.Values, scope: Scope, shared: Shared) -> Bound:

@@ -41,11 +41,15 @@ VIEW_DEPTH_MAX: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A bound query: its plan, the columns of the answer in order, and their names."""
+    """A bound query: its plan, the columns of the answer in order, and their names.
+
+    others  the names that further sides of a set operation have for the columns, which its ORDER BY may use too
+    """
 
     plan: Plan
     columns: tuple[Column, ...]
     names: tuple[str, ...]
+    others: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ def _bind_parts(
         parts.having = condition(select.having, replace(inner, clause="HAVING", windows=None, unnests=None), "HAVING")
     if select.qualify is not None:
         parts.qualify = condition(select.qualify, replace(inner, clause="QUALIFY", unnests=None), "QUALIFY")
-    for expr in select.distinct_on:
+    for expr in (item.expr for item in expand_items([ast.SelectItem(on) for on in select.distinct_on], inner)):
         place_or_none = _output_place(expr, parts, inner, "SELECT DISTINCT ON")
         parts.distinct_on.append(inner.bind(expr) if place_or_none is None else parts.exprs[place_or_none])
     if query is None:

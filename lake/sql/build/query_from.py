@@ -85,7 +85,7 @@ class FromBuild(BaseBuild):
         match source, alias:
             case _, None:
                 return source
-            case ast.JoinSource() | ast.SubquerySource(alias=None), _:
+            case ast.JoinSource() | ast.SubquerySource(alias=None) | ast.TableSource(alias=None), _:
                 return replace(source, alias=alias, span=None)
             case _:
                 raise self._failure("an alias after parentheses is for a join or a query")
