@@ -14,6 +14,7 @@ from lake.db.feed import Feed
 from lake.db.session import Session
 from lake.embedded import EmbeddedConnection
 from lake.errors import InvalidParameter, SerializationFailure
+from lake.storage.tiering import generations
 
 
 @pytest.fixture
@@ -43,6 +44,29 @@ def test_first_committer_wins_by_key(db: EmbeddedConnection, key: int) -> None:
         mine.execute("COMMIT")
     expected = {(1, 100), (2, 2)} if key == 1 else {(1, 11), (2, 100)}
     assert set(db.sql("SELECT * FROM t WHERE id < 3").rows()) == expected
+
+
+@pytest.mark.parametrize("key", [1, 2, 5])
+def test_compaction_is_no_conflict(db: EmbeddedConnection, monkeypatch: pytest.MonkeyPatch, key: int) -> None:
+    """Where markers are gone with a compaction, whether the key was written is seen by its row: changed, deleted or made."""
+    monkeypatch.setattr(generations, "GENERATIONS_MAX", 1)
+    mine, other = Session(db.database), Session(db.database)
+    mine.execute("BEGIN")
+    mine.execute("UPDATE t SET v = v + 10 WHERE id IN (1, 3)")
+    mine.execute("INSERT INTO t VALUES (5, 5) ON CONFLICT (id) DO NOTHING")
+    other.execute(f"DELETE FROM t WHERE id = {key}; INSERT INTO t VALUES (9, 9)")
+    if key == 5:
+        other.execute("INSERT INTO t VALUES (5, 50)")
+    db.database.lake.upkeep.round(force=True)
+    assert len(db.database.lake.state.table("t").files) == 1
+    other.execute("INSERT INTO t VALUES (4, 4)")
+    if key == 2:
+        mine.execute("COMMIT")
+    else:
+        with pytest.raises(SerializationFailure):
+            mine.execute("COMMIT")
+    expected = {1: {(3, 3)}, 2: {(1, 11), (3, 13), (5, 5)}, 5: {(1, 1), (3, 3), (5, 50)}}[key]
+    assert set(db.sql("SELECT * FROM t WHERE id IN (1, 3, 5)").rows()) == expected
 
 
 def test_writers_of_one_key(db: EmbeddedConnection) -> None:

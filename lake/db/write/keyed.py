@@ -22,7 +22,7 @@ from lake.storage.catalog.state import State
 from lake.storage.tables.keys import Keys, encode, joined
 from lake.storage.tables.read import Wanted, group_arrays
 from lake.storage.tables.runs import Rule
-from lake.storage.tables.snapshot import Snapshot
+from lake.storage.tables.snapshot import Snapshot, TableSnapshot
 
 if TYPE_CHECKING:
     from lake.db.write.change import Found
@@ -116,7 +116,9 @@ def keys_of(table: Table, batches: Sequence[pa.RecordBatch]) -> Keys | None:
 def check_keys(before: Snapshot, now: State, table: Table, keys: Keys) -> None:
     """Refuses keys that were written between a snapshot and a state.
 
-    40001  one was, or what was written cannot be told any more: the table was emptied or compacted down to its oldest rows
+    Where the table was compacted down to its oldest rows meanwhile, markers may be gone, and with them what they tell: then
+    the rows that are seen are compared.
+    40001  one was, or the table was emptied
     """
     then, found = before.state.tables[table.id], now.table_by_id(table.id)
     if found.epoch == then.epoch and found.written == then.written:
@@ -124,8 +126,13 @@ def check_keys(before: Snapshot, now: State, table: Table, keys: Keys) -> None:
     conflict = SerializationFailure("could not serialize access due to concurrent update")
     known = {file.path for file in then.files}
     oldest = found.files[0].path if found.files else ""
-    if found.epoch != then.epoch or (oldest not in known and oldest):
-        raise conflict  # markers may be gone, and with them what they tell
+    if found.epoch != then.epoch:
+        raise conflict
+    if oldest not in known and oldest:
+        newest = Snapshot(now, before.reader, before.manifests, before.statistics, before.keyed, before.now)
+        if table.kind == "merge" or _seen(before.table_by_id(table.id), keys) != _seen(newest.table_by_id(table.id), keys):
+            raise conflict
+        return
     number = before.state.number
     tail = now.tails.get(table.id)
     for part in tail.newest_first() if tail is not None else ():
@@ -139,6 +146,34 @@ def check_keys(before: Snapshot, now: State, table: Table, keys: Keys) -> None:
     for file in found.files:
         if file.path not in known and file.version_high > number and _is_written_in(before, table, file, keys):
             raise conflict
+
+
+def _seen(source: TableSnapshot, keys: Keys) -> tuple[list[int], list[int]]:
+    """Which of ``keys`` have a row that is seen, and the commits that wrote those rows."""
+    table, reader, runs = source.table, source.snapshot.reader, source.snapshot.keyed.runs
+    rule, deletes = Rule.of(table), source.deletes
+    versions = np.full(len(keys), -1, np.int64)
+    for file in table.files:
+        start = 0
+        for group, (low, high) in enumerate(runs.fences(reader, rule, file).spans(keys)):
+            if low < high:
+                run = runs.run(reader, rule, file, group)
+                at, wanted = run.keys.match(keys.slice(low, high))
+                rows = run.rows[at]
+                kept = ~np.isin(rows, deletes.of(file.path).between(start, start + file.groups[group]))
+                written = group_arrays(reader, file, group, [_VERSION])[VERSION].to_numpy()
+                versions[low + wanted[kept]] = written[rows[kept]]
+            start += file.groups[group]
+    start = 0
+    for chunk in source.tail_chunks():
+        rows = np.setdiff1d(np.arange(chunk.num_rows), deletes.tail.between(start, start + chunk.num_rows))
+        there = _keys(table, chunk.take(pa.array(rows)))
+        order = there.order()
+        at, wanted = there.take(order).match(keys)
+        versions[wanted] = chunk.column(VERSION).to_numpy()[rows[order[at]]]
+        start += chunk.num_rows
+    found = np.flatnonzero(versions >= 0)
+    return found.tolist(), versions[found].tolist()
 
 
 def _is_written_in(before: Snapshot, table: Table, file: DataFile, keys: Keys) -> bool:
