@@ -7,6 +7,7 @@ import math
 from decimal import Decimal as Exact
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,6 +22,7 @@ from lake.storage.catalog.changes import AddFiles, CreateTable
 from lake.storage.catalog.model import SYSTEM_COLUMNS, ColumnRange
 from lake.storage.tables.hot import REST_SECS, HotColumns
 from lake.storage.tables.prune import may_match
+from lake.storage.tables.read import PLACE_BITS
 from lake.storage.tables.write import GROUP_ROWS
 from lake.types import (
     BIGINT,
@@ -319,6 +321,22 @@ def test_a_second_scan_is_served_from_hot_columns() -> None:
     lake.store.delete(path)
     assert contents(lake, ["s", "a"]) == [(text, number) for number, text in first]
     assert lake.reader.hot.hits == 2
+
+
+def test_what_is_left_of_a_row_group_is_kept_until_other_rows_go() -> None:
+    """Scans read the rows that are left, those of an older snapshot too, and decode nothing again."""
+    lake = lake_with_table(hot_bytes=1 << 20)
+    lake.insert_files(lake.state.table("t"), [rows_of(*range(100))])
+    before = lake.snapshot()
+    for gone in ([7], [8, 9]):
+        lake.commit([lake.snapshot().table("t").deletes_at(np.array([(1 << PLACE_BITS) + row for row in gone]))])
+        rows = [(number, f"text {number}") for number in range(100) if number not in ([7] if gone == [7] else [7, 8, 9])]
+        assert contents(lake, ["a", "s"]) == rows
+        misses = lake.reader.hot.misses
+        assert contents(lake, ["s", "a"]) == [(text, number) for number, text in rows]
+        assert lake.reader.hot.misses == misses
+        assert sum(part.rows or 0 for part in before.table("t").parts(["a"])) == 100
+        assert [len(batch) for part in before.table("t").parts(["a"]) for batch in part.read()] == [100]
 
 
 def test_statistics_are_of_files_and_tail() -> None:

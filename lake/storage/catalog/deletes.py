@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import xxhash
 from numpy.typing import NDArray
 
 from lake.errors import DataCorrupted, SerializationFailure
@@ -33,6 +34,7 @@ class Positions:
 
     at: Numbers
     numbers: Numbers
+    _cuts: dict[tuple[int, int], tuple[Numbers, int]] = field(default_factory=dict, repr=False)
 
     @property
     def rows(self) -> int:
@@ -56,6 +58,16 @@ class Positions:
         low, high = np.searchsorted(self.at, (start, end))
         found = self.at[low:high] - start
         return found if upto is None else found[self.numbers[low:high] <= upto]
+
+    def cut(self, start: int, end: int) -> tuple[Numbers, int]:
+        """As ``between`` of all commits, and a number for these very rows, 0 for none; remembered for the next scan."""
+        if not len(self.at):
+            return self.at, 0
+        known = self._cuts.get((start, end))
+        if known is None:
+            rows = self.between(start, end)
+            known = self._cuts[start, end] = (rows, xxhash.xxh3_64_intdigest(rows.data) | 1 if len(rows) else 0)
+        return known
 
     def part(self, start: int, end: int) -> Positions:
         """As ``between``, with the commits."""

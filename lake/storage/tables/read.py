@@ -28,7 +28,7 @@ from lake.storage.catalog.deletes import NONE, Numbers
 from lake.storage.catalog.model import CREATED_AT, ROW_ID, SYSTEM_COLUMNS, UPDATED_AT, VERSION, Column, DataFile
 from lake.storage.objects.base import ObjectMissing, ObjectStore
 from lake.storage.tables.columns import absent, from_stored
-from lake.storage.tables.hot import HotColumns
+from lake.storage.tables.hot import LIVING, HotColumns
 from lake.storage.tables.pages import ROWS_MIN, decode_chunk
 from lake.types import Type
 
@@ -161,12 +161,14 @@ class Visible:
     dead    rows of the group that are gone
     upto    the newest version to read, or None for all
     expiry  rows whose time is over, or None
+    stamp   a number for ``dead``, under which what is left is kept in hot memory; 0 keeps nothing
     """
 
     place: int = 0
     dead: Numbers = field(default_factory=lambda: NONE.at)
     upto: int | None = None
     expiry: Expiry | None = None
+    stamp: int = 0
 
     def kept(self, rows: int, versions: pa.Array | None, times: pa.Array | None) -> tuple[pa.Array, int]:
         """Which of ``rows`` rows are to be seen, as booleans, and how many.
@@ -218,6 +220,9 @@ def read_group(
     if visible.is_all:
         found = group_arrays(reader, file, group, columns, visible.place, narrow=narrow)
         return row_batches([found[column.stored] for column in columns], names, rows)
+    if visible.upto is None and visible.expiry is None:
+        arrays = _living_arrays(reader, file, group, columns, visible, narrow)
+        return row_batches(arrays, names, rows - len(visible.dead))
     given = {column.stored for column in columns}
     wanted = [*columns, *(column for column in visible.needed() if column.stored not in given)]
     found = group_arrays(reader, file, group, wanted, visible.place)
@@ -271,6 +276,30 @@ def group_arrays(
             found[column.stored] = array
             reader.hot.put((file.path, group, column.stored), array, column.type.physical)
     return found
+
+
+def _living_arrays(
+    reader: Reader, file: DataFile, group: int, columns: Sequence[Wanted], visible: Visible, narrow: bool
+) -> list[pa.Array]:
+    """Columns of a row group without the rows that are gone, kept until others go."""
+    stamp = visible.stamp
+    found: dict[str, pa.Array] = {}
+    for column in columns:
+        key = (file.path, group, column.stored + LIVING)
+        kept = reader.hot.get(key, column.type.physical, stamp) if stamp else None
+        if kept is not None:
+            found[column.stored] = kept
+    missing = [column for column in columns if column.stored not in found]
+    if missing:
+        bits, _ = visible.kept(file.groups[group], None, None)
+        whole = group_arrays(reader, file, group, missing, visible.place, narrow=True)
+        for column in missing:
+            found[column.stored] = whole[column.stored].filter(bits)
+            if stamp and column.stored != PLACE:
+                key = (file.path, group, column.stored + LIVING)
+                reader.hot.put(key, found[column.stored], column.type.physical, stamp)
+    arrays = [found[column.stored] for column in columns]
+    return arrays if narrow else [widened(array, column.type.physical) for array, column in zip(arrays, columns)]
 
 
 def row_batches(arrays: Sequence[pa.Array], names: Sequence[str], rows: int) -> list[pa.RecordBatch]:

@@ -209,9 +209,10 @@ class TableSnapshot:
             expiry = self._expiry(file)
             start = 0
             for group, rows in enumerate(file.groups):
-                dead = gone.between(start, start + rows, self.upto)
-                visible = Visible((number << PLACE_BITS) + start, dead, upto, expiry)
-                start += rows
+                end = start + rows
+                dead, stamp = gone.cut(start, end) if self.upto is None else (gone.between(start, end, self.upto), 0)
+                visible = Visible((number << PLACE_BITS) + start, dead, upto, expiry, stamp)
+                start = end
                 if len(dead) < rows:
                     read = partial(self._read_group, file, group, wanted, tuple(predicates), visible)
                     exact = rows - len(dead) if upto is None and expiry is None else None
