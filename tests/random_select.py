@@ -181,7 +181,9 @@ class Selects(Expressions):
     def cut(self, items: Sequence[str], source: str, scope: Scope, where: str) -> str:
         """The first rows by an expression that is not selected, as a subquery."""
         family = self.draw.pick([each for each in FAMILIES if each not in ("bool",)])
-        order = f"{self.expression(family, scope, 2)}{self.draw.pick(SORTS)}, {', '.join(scope.keys)}"
+        key = self.expression(family, scope, 2)
+        key = key if any(each.name in key for each in scope.columns) else scope.keys[0]  # Postgres refuses a constant
+        order = f"{key}{self.draw.pick(SORTS)}, {', '.join(scope.keys)}"
         text = f"SELECT {self._listed(items)}\nFROM {source}{where}\nORDER BY {order}{self.limit()}"
         return f"SELECT * FROM ({text}) {self.name('q')}"
 

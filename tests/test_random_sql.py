@@ -38,7 +38,8 @@ def test_postgres_understands_the_queries(postgres: str) -> None:
         one.close()
         two.close()
     assert not outcome.different
-    assert outcome.answered > COUNT * 0.97
+    senseless = sum(count for code, count in outcome.both_failed.items() if code[:2] not in random_sql.DATA_ERRORS)
+    assert senseless < COUNT * 0.02
     assert outcome.rows > COUNT
 
 
