@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from lake.errors import ERRORS, InvalidParameter, IoFailure, LakeError
+from lake.rows import python_rows
 from lake.types import Type, from_arrow
 
 if TYPE_CHECKING:
@@ -54,10 +55,11 @@ class Answer:
         return self.table
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """The rows as tuples of Python values."""
-        if not self.columns:
-            return [() for _ in range(self.table.num_rows)]
-        return list(zip(*(column.to_pylist() for column in self.table.columns), strict=True))
+        """The rows as tuples of Python values.
+
+        22008  a date or timestamp that Python has not
+        """
+        return python_rows(self.table)
 
     def pandas(self) -> pd.DataFrame:
         """The rows as a pandas frame; pandas must be installed."""

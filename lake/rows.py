@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lake.errors import DatetimeOverflow
 from lake.types import Decimal, List, Map, Struct, Type
 
 
@@ -57,6 +58,19 @@ class RowSource(Protocol):
     def parts(self, columns: Sequence[str], predicates: Sequence[Predicate]) -> Sequence[Part]:
         """The parts that may hold rows for which all predicates are true; no columns asks for row counts alone."""
         ...
+
+
+def python_rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    """The rows of a table as tuples of Python values.
+
+    22008  a date or timestamp that Python has not
+    """
+    if not table.num_columns:
+        return [() for _ in range(table.num_rows)]
+    try:
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    except OverflowError as error:
+        raise DatetimeOverflow(f"{error}: Python has the years 1 to 9999", hint="cast the column to VARCHAR") from error
 
 
 def answer_array(array: pa.Array, type: Type) -> pa.Array:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lake.rows import answer_array
+from lake.rows import answer_array, python_rows
 from lake.types import Type
 
 
@@ -86,11 +86,11 @@ class Result:
         return pa.Table.from_batches(self.batches(), self.schema)
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """All rows as tuples of Python values."""
-        table = self.arrow()
-        if not self.names:
-            return [() for _ in range(table.num_rows)]
-        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        """All rows as tuples of Python values.
+
+        22008  a date or timestamp that Python has not
+        """
+        return python_rows(self.arrow())
 
     def run_through(self) -> None:
         """Makes all rows and drops them: a query that is not the last of its request is run all the same."""

@@ -50,6 +50,8 @@ from lake.types import (
 )
 
 MICROSECONDS_OF_DAY: Final = 86_400_000_000
+DAYS_MAX: Final = 95_026_236
+"""2**18 years on both sides of 1970, as far as the base's dates go."""
 SECONDS: Final = Decimal(18, 6)  # whose scaled int64 is microseconds
 DOUBLE_EXACT_MAX: Final = 2**53
 """Integers up to this are exact as DOUBLE, and so is the rounding of one divided by a power of ten."""
@@ -117,10 +119,16 @@ def _cast(value: pa.Array, source: Type, target: Type, *, is_try: bool, settings
 def _number_as_time(value: pa.Array, source: Type, target: Type, *, is_try: bool) -> Value:
     """A number as days since 1970, as seconds since 1970, or as microseconds since midnight.
 
-    22003  a number out of the type's range
+    22003, 22008  a number out of the type's range
     """
     if isinstance(target, Date):
-        return _cast_number(value, source, Integer(32), is_try=is_try).cast(pa.date32())
+        days = _cast_number(value, source, Integer(32), is_try=is_try)
+        bad = pc.greater(pc.abs(days.cast(pa.int64())), DAYS_MAX)
+        if pc.any(bad).as_py():
+            if not is_try:
+                raise DatetimeOverflow("date out of range")
+            days = pc.if_else(bad, pa.scalar(None, pa.int32()), days)
+        return days.cast(pa.date32())
     if target.spelled:
         return number_as_moment(_cast_number(value, source, Integer(64), is_try=is_try), target)
     if isinstance(target, Timestamp):

@@ -7,6 +7,7 @@ every form. Text is written as the base dialect prints: ``2024-03-01T12:00:00``,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -47,6 +48,13 @@ _INTEGER_NAMES: Final = {8: "tinyint", 16: "smallint", 32: "integer", 64: "bigin
 UUID_FORM: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 _EXPONENT_AT: Final = {64: (-5, 16), 32: (-6, 13)}
 """Digits before the point between which floats are written without an exponent (Ryu's rule)."""
+
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+_QUOTED: Final = r'"(?:[^"\\]|\\.)*"'
+_BRACED_ITEM: Final = re.compile(
+    rf'\s*(?:(?P<array>\{{(?:[^{{}}"]|{_QUOTED}|\{{(?:[^{{}}"]|{_QUOTED})*\}})*\}})|"(?P<quoted>(?:[^"\\]|\\.)*)"'
+    r'|(?P<plain>(?:[^,{}"\\]|\\.)*[^\s,{}"\\]|(?:[^,{}"\\]|\\.)*\\.))\s*(?:(?P<comma>,)|$)', re.DOTALL)
+"""An item of an array written in braces, which may hold arrays of two further levels, and what stands behind it."""
 
 
 # --- from text -------------------------------------------------------------------------------------------------------
@@ -97,9 +105,14 @@ def _read_plainly(value: pa.Array, target: Type) -> pa.Array | None:
         if isinstance(target, Integer) and pc.any(pc.match_substring_regex(value, "[xX]")).as_py():
             return None
     try:
-        return value.cast(target.physical)
+        read = value.cast(target.physical)
     except pa.ArrowInvalid:
         return None
+    if isinstance(target, Float):
+        # Arrow reads what is too large as an infinity.
+        written = pc.match_substring(value, "inf", ignore_case=True)
+        return None if pc.any(pc.and_not(pc.is_inf(read), written)).as_py() else read
+    return read
 
 
 def _parser(target: Type, zone: str) -> Callable[[str], object]:
@@ -107,7 +120,7 @@ def _parser(target: Type, zone: str) -> Callable[[str], object]:
         case Integer(bits):
             return lambda text: literals.parse_integer(text, bits, _INTEGER_NAMES[bits])
         case Float(bits):
-            return literals.parse_float
+            return lambda text: literals.parse_float(text, bits)
         case Decimal():
             return lambda text: _parse_decimal(text, target)
         case Boolean():
@@ -171,6 +184,11 @@ def split_list(text: str, *, is_try: bool) -> list[str | None] | None:
         if is_try:
             return None
         raise InvalidText(f'malformed array literal: "{text}"')
+    if trimmed[0] == "{":
+        braced = _split_braces(trimmed[1:-1])
+        if braced is None and not is_try:
+            raise InvalidText(f'malformed array literal: "{text}"')
+        return braced
     items: list[str | None] = []
     depth, quote, start, inner = 0, "", 1, trimmed[:-1]
     for place in range(1, len(inner)):
@@ -189,6 +207,32 @@ def split_list(text: str, *, is_try: bool) -> list[str | None] | None:
     if items or inner[start:].strip():
         items.append(_list_item(inner[start:]))
     return items
+
+
+def _split_braces(inner: str) -> list[str | None] | None:
+    """The texts of the items between the braces of a Postgres array; None where they are malformed.
+
+    An item is a text in double quotes, one without, or an array of its own; a backslash stands before what is meant as it is.
+    Source: PostgreSQL documentation, Array Input and Output Syntax.
+    """
+    if not inner.strip():
+        return []
+    items: list[str | None] = []
+    place = 0
+    while True:
+        match = _BRACED_ITEM.match(inner, place)
+        if match is None:
+            return None
+        if match["array"]:
+            items.append(match["array"])
+        elif match["quoted"] is not None:
+            items.append(_ESCAPED.sub(r"\1", match["quoted"]))
+        else:
+            plain = match["plain"].strip()
+            items.append(None if plain.upper() == "NULL" else _ESCAPED.sub(r"\1", plain))
+        place = match.end()
+        if not match["comma"]:
+            return items
 
 
 def _list_item(text: str) -> str | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import sys
 from decimal import Decimal as PyDecimal
 from decimal import InvalidOperation
 from fractions import Fraction
@@ -33,6 +34,10 @@ _TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?(?:\s*([AaPp])[
 _OFFSET = re.compile(r"([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
 
 
+DOUBLE_MAX: Final = sys.float_info.max
+REAL_MAX: Final = 3.4028235677973366e38  # halfway to the power of two above the greatest REAL, which rounds down to it
+
+
 def _refuse(kind: str, text: str) -> NoReturn:
     raise InvalidText(f'invalid input syntax for type {kind}: "{text}"')
 
@@ -51,15 +56,21 @@ def parse_integer(text: str, bits: int, type_name: str) -> int:
     return value
 
 
-def parse_float(text: str) -> float:
-    """The float ``text`` writes; NaN, inf and Infinity in any case."""
+def parse_float(text: str, bits: int = 64) -> float:
+    """The float ``text`` writes; NaN, inf and Infinity in any case.
+
+    22003  a number beyond the greatest one
+    """
     trimmed = text.strip()
     if "_" in trimmed:
         _refuse("double", text)
     try:
-        return float(trimmed)
+        value = float(trimmed)
     except ValueError:
         _refuse("double", text)
+    if abs(value) > (REAL_MAX if bits == 32 else DOUBLE_MAX) and "inf" not in trimmed.lower():
+        raise NumericOutOfRange(f'"{text}" is out of range for type {"real" if bits == 32 else "double precision"}')
+    return value
 
 
 def parse_number(text: str) -> PyDecimal:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lake.errors import DatetimeOverflow
 from lake.exec.cast import (
+    DAYS_MAX,
     MICROSECONDS_OF_DAY,
     interval_array,
     interval_parts,
@@ -77,10 +78,6 @@ def days_between(a: Value, b: Value) -> pa.Array:
 
 def _days(value: pa.Array) -> Any:
     return views.values_of(value).astype(np.int64)
-
-
-DAYS_MAX: Final = 95_026_236
-"""2**18 years on both sides of 1970, as far as the base's dates go."""
 
 
 def _dates(days: Any, valid: Any) -> pa.Array:
