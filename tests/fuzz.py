@@ -2,32 +2,41 @@
 
     python -m tests fuzz --count 50000 --seed 1
 
-Half of the inputs go to POST /sql (mutated statements, broken JSON, bytes), half to POST /append (broken lines, wrong
-types, cut Arrow streams, bad query strings). An input fails the run when its answer is no HTTP answer, is a 500 without
-SQLSTATE, or is an internal error (XX000), and when ``SELECT 1`` after each 200 inputs is not answered with 1.
-Seeded: a failing input is printed and replayed by its number.
+Inputs go to POST /sql (mutated statements, broken JSON, bytes), to POST /append (broken lines, wrong types, cut Arrow
+streams), to every other endpoint with values of chance, and some are bytes that are hardly HTTP. An input fails the run
+when its answer is no HTTP answer, is a 500 without SQLSTATE, or is an internal error (XX000), and when ``SELECT 1`` after
+each hundred is not answered with 1. Several connections send at a time. At the end the node holds the memory it held
+after the first tenth, but for some slack. Seeded: a failing input is printed and replayed by its number.
 """
 
 from __future__ import annotations
 
 import argparse
+import http.client
 import json
 import random
+import socket
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import pyarrow as pa
 
 from tests import fuzz_pg
-from tests.cluster import Node, Reply, running_node
+from tests.cluster import Node, Reply, Wire, running_node
 from tests.tpch import QUERIES
 
-CHECK_EVERY: Final = 200
+CHECK_EVERY: Final = 100
+WIRES: Final = 4
+HANG_SECS: Final = 60.0
+QUIET_SECS: Final = 0.1  # a node that says nothing for so long waits for more of a request
 TABLE: Final = (
     "CREATE TABLE events (id BIGINT NOT NULL, name VARCHAR, price DECIMAL(9,2), at TIMESTAMP, tags INT[], ok BOOLEAN)"
 )
@@ -52,21 +61,36 @@ SCHEMA: Final = pa.schema(
     [("id", pa.int64()), ("name", pa.string()), ("price", pa.decimal128(9, 2)), ("at", pa.timestamp("us"))]
 )
 
+# Method, path and names of parameters. What streams without end is asked in forms that end.
+ENDPOINTS: Final = (
+    ("GET", "/lookup/{}/{}", ()), ("GET", "/sql/pages/{}", ("from", "rows")), ("DELETE", "/sessions/{}", ()),
+    ("GET", "/watch/none", ("after", "marks", "changes")), ("POST", "/live", ("every_ms",)), ("POST", "/login", ()),
+    ("POST", "/tables/{}", ()), ("POST", "/insert/{}", ("job",)), ("GET", "/whoami", ()), ("GET", "/stats", ()),
+    ("PUT", "/files/{}", ()), ("GET", "/files/{}", ("versions", "version")), ("DELETE", "/files/{}", ()),
+    ("POST", "/files/{}", ("restore",)), ("POST", "/append/{}", ("producer", "seq", "prev")), ("GET", "/objects", ()),
+    ("GET", "/kinds", ()), ("POST", "/sql", ("format", "after", "stale_ms", "job", "rows", "spread")), ("PATCH", "/{}", ()),
+    ("POST", "/views/{}", ("window",)), ("POST", "/tasks/{}", ()), ("POST", "/functions/{}", ()), ("GET", "/secrets/{}", ()),
+    ("GET", "/sessions/{}/python", ()), ("POST", "/python/format", ()), ("GET", "/databases", ()), ("GET", "/openapi.json", ()),
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A request."""
+    """A request; without a method its body is all that is sent."""
 
     path: str
     body: bytes
     kind: str
+    method: str = "POST"
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 def make_input(seed: int, number: int) -> Input:
     """The request of that number."""
     chance = random.Random(f"{seed}/{number}")
     makers: tuple[Callable[[random.Random], Input], ...] = (
-        _mutated_sql, _mutated_sql, _bytes_as_sql, _json_sql, _json_lines, _json_lines, _arrow, _bad_query,
+        _mutated_sql, _mutated_sql, _bytes_as_sql, _json_sql, _json_lines, _json_lines, _arrow, _bad_query, _endpoint,
+        _endpoint, _raw,
     )  # fmt: skip
     return chance.choice(makers)(chance)
 
@@ -132,6 +156,39 @@ def _bad_query(chance: random.Random) -> Input:
     return Input(path, b'{"id": 1}' if "append" in path else b"SELECT 1", "text/plain")
 
 
+def _endpoint(chance: random.Random) -> Input:
+    """An endpoint with a path, parameters, headers and a body of chance."""
+    method, path, names = chance.choice(ENDPOINTS)
+    word = chance.choice(("events", "a", "\u00e9", "..", "a.b", "a/b", "", "%", "x" * 300, "\x00", "1,2", "'; --", "session-1"))
+    path = path.replace("{}", quote(word, safe="/,"))
+    values = ("", "1", "0", "-1", "x", "1e9", "9" * 30, "true", "\u00e9", "SELECT 1", "SELECT id FROM events", "events", "%00")
+    query = "&".join(f"{name}={quote(chance.choice(values))}" for name in names if chance.random() < 0.5)
+    headers = tuple(
+        (name, chance.choice(values[:9]).encode("ascii", "ignore").decode())
+        for name in ("x-lake-session", "x-lake-owner", "Authorization", "If-Match", "If-None-Match", "Accept-Encoding")
+        if chance.random() < 0.2
+    )
+    bodies = (b"", b"{}", b"[]", b"null", b'{"queries": [{"id": 1, "sql": "SELECT nothing"}]}', b'{"user": "a", "password": "b"}',
+              b'[["a", "Int64"]]', b'{"sql": "SELECT 1", "views": {"v": "SELECT 1"}, "tables": {"t": [{"a": 1}]}}',
+              chance.randbytes(20))  # fmt: skip
+    kind = chance.choice(("application/json", "text/plain", "application/vnd.apache.arrow.stream", "x", ""))
+    return Input(f"{path}?{query}" if query else path, _cut(chance, chance.choice(bodies)), kind, method, headers)
+
+
+def _raw(chance: random.Random) -> Input:
+    """A request whose very bytes are changed."""
+    given = chance.choice((_json_sql, _mutated_sql, _endpoint))(chance)
+    head = [f"{given.method} {given.path} HTTP/1.1", "Host: x", f"Content-Length: {len(given.body)}", "Connection: close"]
+    head += [f"{name}: {value}" for name, value in given.headers]
+    if chance.random() < 0.3:
+        head.insert(1, chance.choice(("Transfer-Encoding: chunked", "Content-Encoding: gzip", "Expect: 100-continue", "Upgrade: x",
+                                      "Content-Length: -1", "X: " + "y" * 9_000, "Content-Type: application/json")))  # fmt: skip
+    sent = bytearray("\r\n".join(head).encode() + b"\r\n\r\n" + given.body)
+    for _ in range(chance.choice((0, 1, 1, 3))):
+        sent[chance.randrange(min(len(sent), 200))] = chance.randrange(256)
+    return Input("", bytes(sent), "", "")
+
+
 def _append_path(chance: random.Random) -> str:
     once = f"?producer=p{chance.randrange(4)}&seq={chance.randint(1, 10**6)}"
     return "/append/events" + (once if chance.random() < 0.5 else "")
@@ -153,37 +210,84 @@ def _cut(chance: random.Random, body: bytes) -> bytes:
 
 def wrong(reply: Reply) -> str | None:
     """What is wrong with an answer, or None."""
-    sqlstate = {name.lower(): value for name, value in reply.headers.items()}.get("x-lake-sqlstate")
+    sqlstate = _sqlstate(reply)
     if reply.status == 200:
         return None
-    if reply.status not in (400, 401, 403, 404, 405, 413, 500, 503):
+    if reply.status not in (304, 400, 401, 403, 404, 405, 409, 410, 412, 413, 415, 417, 500, 503):
         return f"status {reply.status}"
     if reply.status == 500 and (sqlstate is None or sqlstate == "XX000"):
         return f"SQLSTATE {sqlstate}: {reply.body.decode(errors='replace')[:300]}"
     return None
 
 
+def _sqlstate(reply: Reply) -> str | None:
+    return {name.lower(): value for name, value in reply.headers.items()}.get("x-lake-sqlstate")
+
+
 def fuzz(node: Node, count: int, seed: int) -> tuple[Counter[str], list[str]]:
-    """Sends the inputs; counts by SQLSTATE, and what went wrong."""
+    """Sends the inputs, a hundred at a time; counts by SQLSTATE, and what went wrong."""
     node.sql(TABLE)
     seen: Counter[str] = Counter()
     failures: list[str] = []
-    wire = node.wire()
-    for number in range(count):
+    wires = threading.local()
+    before = 0.0
+
+    def send(number: int) -> tuple[str, str | None]:
         given = make_input(seed, number)
         try:
-            reply = wire.send("POST", given.path, given.body, Content_Type=given.kind)
+            code, problem = _converse(node, given.body) if not given.method else _ask(node, wires, given)
         except OSError as error:
-            failures.append(f"input {number} {given}: no answer: {error!r}")
-            break
-        problem = wrong(reply)
-        if problem is not None:
-            failures.append(f"input {number} {given.path} {given.body[:2_000]!r}\n    {problem}")
-        seen[{name.lower(): value for name, value in reply.headers.items()}.get("x-lake-sqlstate", str(reply.status))] += 1
-        if number % CHECK_EVERY == 0:
+            code, problem = "no answer", f"no answer: {error!r}"
+        return code, problem and f"input {number} {given.method} {given.path} {given.body[:2_000]!r}\n    {problem}"
+
+    with ThreadPoolExecutor(WIRES) as pool:
+        for start in range(0, count, CHECK_EVERY):
+            for code, problem in pool.map(send, range(start, min(count, start + CHECK_EVERY))):
+                seen[code] += 1
+                failures += [problem] if problem else []
             assert node.sql("SELECT 1 AS one") == [{"one": 1}], "the node does not answer SELECT 1"
-    wire.close()
+            if before == 0.0 and start >= count // 10:
+                before = fuzz_pg.resident_mb(node)
+    after = fuzz_pg.resident_mb(node)
+    print(f"memory {before:.0f} to {after:.0f} MB")
+    if after > before + fuzz_pg.GROWTH_MB_MAX:
+        failures.append(f"memory grew from {before:.0f} to {after:.0f} MB")
     return seen, failures
+
+
+def _ask(node: Node, wires: threading.local, given: Input) -> tuple[str, str | None]:
+    """Status or SQLSTATE of the answer, and what is wrong with it."""
+    wire = getattr(wires, "wire", None)
+    if wire is None:
+        wire = wires.wire = Wire(node.port, HANG_SECS)
+    headers = {name.replace("-", "_"): value for name, value in given.headers}
+    try:
+        reply = wire.send(given.method, given.path, given.body, Content_Type=given.kind, **headers)
+    except (OSError, http.client.HTTPException) as error:
+        wire.close()
+        wires.wire = None
+        return "no answer", f"no answer: {error!r}"
+    return _sqlstate(reply) or str(reply.status), wrong(reply)
+
+
+def _converse(node: Node, sent: bytes) -> tuple[str, str | None]:
+    """The status of the answer to bytes, ``waits`` where the node waits for more of them, and what is wrong."""
+    answer = b""
+    with socket.create_connection(("127.0.0.1", node.port), timeout=HANG_SECS) as raw:
+        try:
+            raw.sendall(sent)
+            raw.settimeout(QUIET_SECS)
+            while data := raw.recv(1 << 16):
+                answer += data
+        except TimeoutError:
+            return "raw waits", None
+        except OSError:
+            return "raw closed", None
+    if not answer:
+        return "raw closed", None
+    status = answer[:12].decode("latin-1").partition(" ")[2]
+    bad = status == "500" and (b"x-lake-sqlstate" not in answer.lower() or b"XX000" in answer)
+    return f"raw {status}", f"{answer[:500]!r}" if bad or not status.isdigit() else None
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -13,6 +13,7 @@ import socket
 import struct
 import tempfile
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ from lake.doors.postgres.messages import encode
 from tests.cluster import Node, free_port, running_node
 
 CHECK_EVERY: Final = 100
+CLIENTS: Final = 16  # at once; a node that waits for more costs time, and no processor
 QUIET_SECS: Final = 0.1  # a node that says nothing for so long waits for more
 HANG_SECS: Final = 30.0
 GROWTH_MB_MAX: Final = 150.0
@@ -165,19 +167,24 @@ def fuzz(count: int, seed: int, *, locked: bool) -> tuple[Counter[str], list[str
         environ = TOKENS if locked else {}
         with running_node(Path(folder) / "lake", "--pg", f"127.0.0.1:{port}", environ=environ) as node:
             _ask(node, "CREATE TABLE events (id BIGINT, name VARCHAR)")
-            for number in range(count):
+
+            def send(number: int) -> tuple[bytes, str, bytes]:
                 sent = make_input(seed, number, locked=locked)
-                how, answer = converse(port, sent)
-                codes = codes_of(answer)
-                seen.update([how, *codes])
-                if how == "hung" or {"XX000", "garbled"} & set(codes):
-                    failures.append(f"input {number} of seed {seed}: {how}, {codes}: {sent!r}\n    {answer[:500]!r}")
-                if number % CHECK_EVERY == CHECK_EVERY - 1:
+                return sent, *converse(port, sent)
+
+            with ThreadPoolExecutor(CLIENTS) as pool:
+                for start in range(0, count, CHECK_EVERY):
+                    numbers = range(start, min(count, start + CHECK_EVERY))
+                    for number, (sent, how, answer) in zip(numbers, pool.map(send, numbers), strict=True):
+                        codes = codes_of(answer)
+                        seen.update([how, *codes])
+                        if how == "hung" or {"XX000", "garbled"} & set(codes):
+                            failures.append(f"input {number} of seed {seed}: {how}, {codes}: {sent!r}\n    {answer[:500]!r}")
                     assert _ask(node, "SELECT 1 AS one") == b'[{"one":1}]', "the node does not answer SELECT 1"
                     good = struct.pack("!i", len(STARTUP) + 4) + STARTUP + encode("Query", "SELECT 1") + encode("Terminate")
                     assert locked or b"SELECT 1" in converse(port, good)[1], "the door does not answer SELECT 1"
-                if number == count // 10:
-                    before = resident_mb(node)
+                    if before == 0.0 and start >= count // 10:
+                        before = resident_mb(node)
             after = resident_mb(node)
     if after > before + GROWTH_MB_MAX:
         failures.append(f"memory grew from {before:.0f} to {after:.0f} MB")

@@ -23,7 +23,9 @@ FOLDER: Final = "files/"
 VERSIONS: Final = "files/.versions/"
 VERSIONED_BYTES_MAX: Final = 64 << 20  # a larger file is kept without what it was before
 DAY_MICROSECONDS: Final = 86_400 * MICROSECONDS
-WHO_CHARS_MAX: Final = 64
+WHO_CHARS_MAX: Final = 120  # as it is written in a name, of which a disk takes 255 bytes
+PART_BYTES_MAX: Final = 255
+PATH_BYTES_MAX: Final = 700  # a name has 1,024, and that of a version is longer
 CHANGED: Final = "the file changed since it was opened"
 
 
@@ -161,7 +163,7 @@ class Files:
         at = max(self._clock.now(), before + 1)
         id = f"{at:016d}-{digest}"
         folder = VERSIONS + name_of(path).removeprefix(FOLDER)
-        name = f"{folder}/{id}-{quote(who[:WHO_CHARS_MAX], safe='')}"
+        name = f"{folder}/{id}-{_named(who)}"
         self._store.put(check_name(name), data)
         return Version(id, at, who, len(data), name)
 
@@ -190,15 +192,27 @@ class Files:
 def name_of(path: str) -> str:
     """The object of a file, whose path may be given with or without ``files/``.
 
-    22023  not a path, or one in a folder whose name begins with a dot, which are the lake's own
+    22023  not a path, one too long for its versions, or one in a folder whose name begins with a dot, which are the lake's own
     """
     name = FOLDER + path.removeprefix(FOLDER)
+    encoded = name.encode("utf-8", "replace")
+    if len(encoded) > PATH_BYTES_MAX or max(map(len, encoded.split(b"/"))) > PART_BYTES_MAX:
+        raise InvalidParameter(
+            f"a file's path has at most {PATH_BYTES_MAX} bytes, and {PART_BYTES_MAX} between its slashes: {path[:80]!r}.."
+        )
     if name.removeprefix(FOLDER).startswith("."):
         raise InvalidParameter(f"a file's path does not begin with a dot: {path[:200]!r}")
     try:
         return check_name(name)
     except InvalidParameter:
         raise InvalidParameter(f"not a path of a file: {path[:200]!r}") from None
+
+
+def _named(who: str) -> str:
+    """A user's name as part of an object's; a long one is cut, between two characters."""
+    while len(quote(who, safe="")) > WHO_CHARS_MAX:
+        who = who[:-1]
+    return quote(who, safe="")
 
 
 def _digest(data: bytes) -> str:

@@ -92,7 +92,7 @@ def test_only_the_newest_versions_stay(node: Node) -> None:
     assert len(kept) == 50 and send(node, "GET", f"{path}?version={kept[-1]['id']}").body == b"5"
 
 
-@pytest.mark.parametrize("path", ["", "a//b", "../x", "a/../../x", ".versions/x/y", "a%00b", "a%0Ab", "a" * 1_100, "a/"])
+@pytest.mark.parametrize("path", ["", "a//b", "../x", "a/../../x", ".versions/x/y", "a%00b", "a%0Ab", "a" * 256, "a/" * 400 + "a", "a/"])
 @pytest.mark.parametrize("method", ["PUT", "GET", "DELETE"])
 def test_paths_that_are_none(node: Node, method: str, path: str) -> None:
     """A path that leaves the folder, or is the lake's own, is refused by name."""

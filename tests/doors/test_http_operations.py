@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import socket
 import time
 
@@ -156,3 +157,20 @@ def test_a_body_that_is_too_large(node: Node) -> None:
     reply = wire.send("POST", "/sql", b" " * (65 << 20))
     assert (reply.status, header(reply, "x-lake-sqlstate")) == (413, "54000")
     assert node.sql("SELECT 1 AS one") == [{"one": 1}]
+
+
+def test_a_body_that_is_not_what_its_encoding_says(node: Node) -> None:
+    """It is told with a code; a body that is compressed is read."""
+    wire = node.wire()
+    reply = wire.send("POST", "/sql", b"SELECT 1", Content_Encoding="gzip")
+    assert (reply.status, header(reply, "x-lake-sqlstate")) == (500, "08P01")
+    assert node.wire().send("POST", "/sql", gzip.compress(b"SELECT 1 AS one"), Content_Encoding="gzip").json() == [{"one": 1}]
+
+
+@pytest.mark.parametrize("path", ["/sql", "/nowhere"])
+def test_a_client_that_expects_something(node: Node, path: str) -> None:
+    """100-continue is met; bytes that are no such word are refused, and are no internal error."""
+    for word, status in ((b"100-continue", b"100 Continue"), (b"100-con\xf6inue", b"417 Expectation Failed")):
+        with socket.create_connection(("127.0.0.1", node.port), 10) as raw:
+            raw.sendall(b"POST %s HTTP/1.1\r\nHost: x\r\nExpect: %s\r\nContent-Length: 8\r\n\r\n" % (path.encode(), word))
+            assert raw.recv(1_000).startswith(b"HTTP/1.1 " + status)

@@ -33,12 +33,14 @@ from lake.errors import (
     NodeStopping,
     NotLeading,
     ProgramLimitExceeded,
+    ProtocolViolation,
     UndefinedFile,
 )
 from lake.metrics import HTTP_REQUESTS
 from lake.net.node import Node
 
 BODY_BYTES_MAX: Final = 1 << 30
+NOWHERE: Final = "/{nowhere:.*}"
 NOT_ENOUGH: Final = "this needs more rights than this token's or user's"
 STATUS: Final[dict[type[LakeError], int]] = {
     InvalidAuthorization: 401,
@@ -58,8 +60,9 @@ def make_app(node: Node) -> web.Application:
     app[NODE] = node
     app[PAGES] = Pages(node.database.clock, node.config.pages_mb << 20)
     for row in ROUTES:
-        handler = _checked(row)
-        app.router.add_route(row.method, row.path.replace("{path}", "{path:.*}"), handler)
+        path = row.path.replace("{path}", "{path:.*}")
+        app.router.add_route(row.method, path, _checked(row), expect_handler=_expected)
+    app.router.add_route("*", NOWHERE, _nowhere, expect_handler=_expected)
     return app
 
 
@@ -70,8 +73,6 @@ async def _around(request: web.Request, handler: Handler) -> web.StreamResponse:
     node = request.app[NODE]
     try:
         with node.request():
-            if request.match_info.http_exception is not None:
-                node.check_serving()
             response = await handler(request)
         status = response.status
         return response
@@ -88,13 +89,36 @@ async def _around(request: web.Request, handler: Handler) -> web.StreamResponse:
         raise
     except ConnectionError:
         raise
+    except web.RequestPayloadError as error:
+        return error_response(ProtocolViolation(f"the body cannot be read: {str(error).splitlines()[-1].strip()}"))
     except Exception as error:
         log.error("internal error", error, method=request.method, path=request.path)
         return error_response(InternalError(f"internal error: {type(error).__name__}: {error}"))
     finally:
         resource = request.match_info.route.resource
-        path = resource.canonical if resource is not None else "other"
+        path = resource.canonical if resource is not None and resource.canonical != "/{nowhere}" else "other"
         HTTP_REQUESTS.add(1, method=request.method, path=path, status=str(status))
+
+
+async def _nowhere(request: web.Request) -> web.StreamResponse:
+    """404 for a path that is none, 405 for a method that its path does not take; a node that stops answers neither."""
+    request.app[NODE].check_serving()
+    allowed: set[str] = set()
+    for resource in request.app.router.resources():
+        _, methods = await resource.resolve(request)
+        allowed |= methods - {"*"}
+    if allowed:
+        raise web.HTTPMethodNotAllowed(request.method, allowed)
+    raise web.HTTPNotFound
+
+
+async def _expected(request: web.Request) -> web.StreamResponse | None:
+    """Tells a client that waits for it to send its body; what else a client may expect is refused."""
+    if request.headers.get("Expect", "").lower() != "100-continue":
+        return web.Response(status=417, text="the one expectation that is met is 100-continue")
+    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    request.writer.output_size = 0
+    return None
 
 
 def _checked(row: Route) -> Handler:
