@@ -19,6 +19,7 @@ from lake.config import Config
 from lake.db.accounted import Origin
 from lake.db.database import Database
 from lake.db.feed import Feed
+from lake.db.lent import Lent
 from lake.db.live import LiveQuery
 from lake.db.lookup import look_up
 from lake.db.recorder import Entry
@@ -26,6 +27,7 @@ from lake.db.result import Result
 from lake.db.rights.credentials import Credentials, SignIn
 from lake.db.session import Session
 from lake.db.statements.table_body import TableBody, define_table
+from lake.db.system.entries import entries
 from lake.db.write.once import Once
 from lake.errors import (
     InsufficientPrivilege,
@@ -164,16 +166,18 @@ class Node:
         *,
         job: str | None = None,
         stale_ms: int | None = None,
+        lent: Lent | None = None,
         then: Callable[[Result], T],
     ) -> T:
         """Runs the statements of ``text`` and answers ``then`` of the last one's result, both on a worker thread.
 
-        A caller that goes away stops its statement. Errors are LakeErrors.
+        lent  views and tables that the statements may name. A caller that goes away stops its statement. Errors are
+        LakeErrors.
         """
         cancellation = Cancellation()
         try:
             return await self.call(
-                lambda: then(session.execute(text, params, job=job, cancellation=cancellation, stale_ms=stale_ms))
+                lambda: then(_run(session, text, params, lent, job=job, cancellation=cancellation, stale_ms=stale_ms))
             )
         except asyncio.CancelledError:
             cancellation.stop(GONE)
@@ -187,13 +191,14 @@ class Node:
         *,
         job: str | None = None,
         stale_ms: int | None = None,
+        lent: Lent | None = None,
         make: Callable[[Result], Iterator[T]],
     ) -> Stream[T]:
         """As ``execute``, with an answer in pieces that are made when they are asked for: the reader sets the pace."""
         cancellation = Cancellation()
         try:
             result = await self.call(
-                lambda: session.execute(text, params, job=job, cancellation=cancellation, stale_ms=stale_ms)
+                lambda: _run(session, text, params, lent, job=job, cancellation=cancellation, stale_ms=stale_ms)
             )
         except asyncio.CancelledError:
             cancellation.stop(GONE)
@@ -291,6 +296,11 @@ class Node:
         principal.require(Role.READ)
         return LiveQuery(self.session(principal, session), text, params)
 
+    async def objects(self, principal: Principal) -> list[dict[str, Any]]:
+        """The tables, views and stored files that a caller is shown. Spec: HTTP, GET /objects."""
+        principal.require(Role.READ)
+        return await self.call(lambda: entries(Session(self.database, principal).catalog().shown))
+
     async def wait_for(self, commit: int) -> None:
         """Returns once this node has seen ``commit``.
 
@@ -366,6 +376,13 @@ class Node:
         self.database.stop_statements("terminating the statement because the node stops")
         self._threads.close()
         self.database.close()
+
+
+def _run(session: Session, text: str, params: Any, lent: Lent | None, **how: Any) -> Result:
+    if lent is None:
+        return session.execute(text, params, **how)
+    with lent.to(session):
+        return session.execute(text, params, **how)
 
 
 def _name(text: str) -> tuple[str, ...]:

@@ -192,7 +192,7 @@ class Files:
 def name_of(path: str) -> str:
     """The object of a file, whose path may be given with or without ``files/``.
 
-    22023  not a path, one too long for its versions, or one in a folder whose name begins with a dot, which are the lake's own
+    22023  not a path, one too long for its versions, or one in a folder that begins with a dot, the lake's own
     """
     name = FOLDER + path.removeprefix(FOLDER)
     encoded = name.encode("utf-8", "replace")

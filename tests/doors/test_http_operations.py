@@ -6,9 +6,11 @@ import base64
 import gzip
 import socket
 import time
+import zlib
 
 import pytest
 
+from lake.doors.http.later import LATER
 from tests.cluster import Node
 from tests.doors.test_http_sql import header
 
@@ -174,3 +176,44 @@ def test_a_client_that_expects_something(node: Node, path: str) -> None:
         with socket.create_connection(("127.0.0.1", node.port), 10) as raw:
             raw.sendall(b"POST %s HTTP/1.1\r\nHost: x\r\nExpect: %s\r\nContent-Length: 8\r\n\r\n" % (path.encode(), word))
             assert raw.recv(1_000).startswith(b"HTTP/1.1 " + status)
+
+
+def test_objects_and_kinds(node: Node) -> None:
+    """What a tree of a console shows. Spec: HTTP, GET /objects; GET /kinds; Resources (object entry)."""
+    node.sql(
+        "CREATE TABLE listed (id INT PRIMARY KEY, day DATE NOT NULL, n INT DEFAULT 3) WITH (cluster_by = 'day');"
+        "INSERT INTO listed (id, day) VALUES (1, DATE '2024-01-01'); CREATE VIEW listed_view AS SELECT id FROM listed"
+    )
+    wire = node.wire()
+    found = {item["name"]: item for item in wire.send("GET", "/objects").json()}
+    table, view = found["listed"], found["listed_view"]
+    assert (table["kind"], table["schema"], table["catalog"], table["rows"]) == ("table", "public", "open", 1)
+    assert (table["key"], table["cluster"], table["partition"], table["publish"]) == (["id"], ["day"], None, None)
+    assert (table["not_null"], table["defaults"]) == (["id", "day"], {"n": "3"}) and {"bytes", "files"} <= table.keys()
+    assert view == {"catalog": "open", "schema": "public", "name": "listed_view", "kind": "view", "sql": "SELECT id FROM listed"}
+    assert found["files"] == {"catalog": "open", "schema": "", "name": "files", "kind": "files", "files": "files/"}
+    kinds = wire.send("GET", "/kinds").json()
+    assert {"kind", "family", "statements"} == kinds[0].keys() and "table" in {item["kind"] for item in kinds}
+
+
+@pytest.mark.parametrize("accepted", ["gzip", "deflate", ""])
+@pytest.mark.parametrize("format", ["json", "csv", "typed", "table", "arrow"])
+def test_answers_are_compressed_where_that_is_accepted(node: Node, format: str, accepted: str) -> None:
+    """Text of some size, whole or in pieces; what is small, or packed already, is sent as it is."""
+    for rows in (1, 1_000, 30_000):
+        text = f"SELECT i, 'some text' AS words FROM range({rows}) AS r(i)"
+        plain = node.wire().send("POST", f"/sql?format={format}", text, Accept_Encoding="identity")
+        packed = node.wire().send("POST", f"/sql?format={format}", text, **({"Accept_Encoding": accepted} if accepted else {}))
+        how = header(packed, "content-encoding")
+        assert (how == accepted) == (bool(accepted) and rows > 1 and format != "arrow") or (not accepted and how is None)
+        body = gzip.decompress(packed.body) if how == "gzip" else zlib.decompress(packed.body) if how else packed.body
+        assert format == "typed" or body == plain.body
+
+
+@pytest.mark.parametrize("endpoint", [(method, path) for rows in LATER.values() for method, path, _ in rows], ids=" ".join)
+def test_endpoints_to_come_are_refused_by_name(node: Node, endpoint: tuple[str, str]) -> None:
+    """0A000, which names the endpoint and what it takes."""
+    method, path = endpoint
+    reply = node.wire().send(method, path.replace("{name}", "x").replace("{id}", "session-1"), b"{}")
+    assert (reply.status, header(reply, "x-lake-sqlstate")) == (500, "0A000")
+    assert reply.body.decode().startswith(f"{method} {path}: ")

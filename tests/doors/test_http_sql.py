@@ -111,8 +111,8 @@ def test_pages_keep_an_answer(node: Node) -> None:
 
 @pytest.mark.parametrize(
     ("query", "sqlstate"),
-    [("format=nonsense", "22023"), ("format=xlsx", "0A000"), ("format=typed&rows=0", "22023"),
-     ("format=typed&rows=100001", "22023"), ("after=x", "22023"), ("job=" + "j" * 300, "22023")],
+    [("format=nonsense", "22023"), ("format=typed&rows=0", "22023"),
+     ("format=typed&rows=100001", "22023"), ("after=x", "22023"), ("after=-1", "22023"), ("stale_ms=x", "22023"), ("spread=2", "22023"), ("job=" + "j" * 300, "22023")],
 )  # fmt: skip
 def test_bad_query_strings(node: Node, query: str, sqlstate: str) -> None:
     """A parameter out of its domain is refused by name, whatever the statement."""
@@ -137,7 +137,9 @@ def test_parameters(node: Node) -> None:
     assert header(sent(node, "SELECT $a", a={"sql": "SELECT"}), "x-lake-sqlstate") == "42601"
 
 
-@pytest.mark.parametrize("body", ["{", "[]", '{"sql": 7}', '{"params": {}}', '{"sql": "SELECT 1", "params": []}', ""])
+@pytest.mark.parametrize("body", ["{", "[]", '{"sql": 7}', '{"params": {}}', '{"sql": "SELECT 1", "params": []}', "",
+                                  '{"sql": "SELECT 1", "views": []}', '{"sql": "SELECT 1", "views": {"a": 1}}',
+                                  '{"sql": "SELECT 1", "tables": {"a": 1}}', '{"sql": "SELECT 1", "tables": {"a": [1]}}'])
 def test_bad_json_bodies(node: Node, body: str) -> None:
     """A body that says it is JSON and is not such an object."""
     reply = ask(node, body, Content_Type="application/json")

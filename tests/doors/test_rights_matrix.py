@@ -14,8 +14,10 @@ import pytest
 
 import lake.doors.http.app  # noqa: F401  (fills ROUTES)
 from lake.db.statements import STATEMENTS
+from lake.doors.http.later import LATER
 from lake.doors.http.routes import ROUTES
 from lake.errors import LakeError
+from lake.roles import Role
 from lake.sql import ast
 from tests.cluster import Node, running_node
 from tests.db.rights import Lake, open_lake
@@ -167,6 +169,8 @@ MATRIX: Final[dict[type[ast.Statement], tuple[Row, ...]]] = {
     ast.DropToken: (Row("DROP TOKEN IF EXISTS made FOR victim", ADMINS),),
 }
 
+MAY: Final = {None: EVERYBODY, Role.READ: EVERYBODY, Role.ADMIN: ADMINS}
+
 # What each endpoint takes: path, body, and who may call it. Statements at /sql are the matrix above.
 ENDPOINTS: Final[dict[tuple[str, str], tuple[str, str, frozenset[str]]]] = {
     ("GET", "/"): ("/", "", EVERYBODY),
@@ -189,6 +193,12 @@ ENDPOINTS: Final[dict[tuple[str, str], tuple[str, str, frozenset[str]]]] = {
     ("GET", "/files/{path}"): ("/files/matrix", "", ADMINS | {"read", "write", "everything"}),
     ("POST", "/files/{path}"): ("/files/matrix?restore=none", "", ADMINS | {"write", "everything"}),
     ("DELETE", "/files/{path}"): ("/files/none", "", ADMINS | {"write", "everything"}),
+    ("GET", "/objects"): ("/objects", "", EVERYBODY),
+    ("GET", "/kinds"): ("/kinds", "", EVERYBODY),
+    **{
+        (method, path): (path.replace("{name}", "x").replace("{id}", "session-1"), "{}", MAY[role])
+        for rows in LATER.values() for method, path, role in rows
+    },
     ("GET", "/live"): ("/live?sql=SELECT%20nothing%20FROM%20t", "", EVERYBODY),
     ("POST", "/live"): ("/live", "{}", EVERYBODY),
 }

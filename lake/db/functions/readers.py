@@ -1,4 +1,4 @@
-"""read_parquet, read_csv, read_json, and FROM 'file.ext'. Spec: SQL, Function catalog, table functions."""
+"""read_parquet, read_csv, read_json, read_xlsx, and FROM 'file.ext'. Spec: SQL, Function catalog, table functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lake.arrow_names import parse_arrow_name
-from lake.errors import InsufficientPrivilege, InvalidParameter
+from lake.errors import FeatureNotSupported, InsufficientPrivilege, InvalidParameter
 from lake.sql.bind.scope import near_name
 from lake.sql.catalog import Settings, Table, TableColumn, TableStatistics
 from lake.sql.registry import table_function
@@ -16,6 +16,7 @@ from lake.storage.external.files import ExternalTable, expand, reader_of
 from lake.storage.external.hive import with_keys
 from lake.storage.external.parquet import open_parquet
 from lake.storage.external.text import NULL_SPELLINGS, CsvOptions, open_csv, open_json
+from lake.storage.external.xlsx import open_xlsx
 from lake.types import Type
 
 LOCAL_FILES: Final = "a file on the node's disk is read only by the program that started the node"
@@ -41,6 +42,8 @@ def open_file(path: str, settings: Settings) -> Table:
             return _table(path, open_csv(paths, CsvOptions()))
         case "arrow":
             return _table(path, open_arrow(paths))
+        case "xlsx":
+            return _table(path, open_xlsx(_only(paths)))
         case _:
             return _table(path, open_json(paths))
 
@@ -99,6 +102,18 @@ def read_json(settings: Settings, path: Any, **options: Any) -> Table:
     paths = expand(path)
     found = open_json(paths, columns=given.types("columns"), by_name=given.flag("union_by_name"))
     return _table(path, given.with_hive_keys(found, paths))
+
+
+@table_function("read_xlsx(path VARCHAR) -> TABLE", group="readers", origin="duckdb")
+def read_xlsx(settings: Settings, path: Any, **options: Any) -> Table:
+    """A sheet of an Excel workbook as a table.
+
+    sheet          the sheet's name; the first one without
+    header (true)  the first row names the columns
+    """
+    given = _Given("read_xlsx", settings, options, ("sheet", "header"))
+    found = open_xlsx(_only(expand(path)), sheet=given.text("sheet"), header=given.flag("header", True))
+    return _table(path, found)
 
 
 class _Given:
@@ -169,6 +184,13 @@ class _Given:
 
     def _refused(self, name: str, value: Any, wanted: str) -> InvalidParameter:
         return InvalidParameter(f'option "{name}" of {self._function} takes {wanted}, not {value!r}')
+
+
+def _only(paths: Sequence[str]) -> str:
+    """The one workbook that is read."""
+    if len(paths) > 1:
+        raise FeatureNotSupported("several workbooks as one table are not supported")
+    return paths[0]
 
 
 def _check_owner(settings: Settings) -> None:

@@ -18,9 +18,9 @@ from aiohttp import web
 from lake import log
 from lake.db.accounted import Origin
 from lake.db.rights.credentials import NOTHING, Credentials
-from lake.doors.http import append, define, files, operations, sql, streams  # noqa: F401  (importing them fills ROUTES)
+from lake.doors.http import append, define, files, later, operations, sql, streams  # noqa: F401  (importing them fills ROUTES)
 from lake.doors.http.pages import Pages
-from lake.doors.http.routes import CALLER, NODE, ROUTES, Handler, Route
+from lake.doors.http.routes import CALLER, NODE, ROUTES, Handler, Route, compress
 from lake.doors.http.sql import PAGES
 from lake.errors import (
     DuplicateFile,
@@ -75,7 +75,7 @@ async def _around(request: web.Request, handler: Handler) -> web.StreamResponse:
         with node.request():
             response = await handler(request)
         status = response.status
-        return response
+        return compress(response)
     except LakeError as error:
         if isinstance(error, InvalidAuthorization | InvalidPassword | InsufficientPrivilege):
             _note_refusal(request, error)

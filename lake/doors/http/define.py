@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import orjson
 from aiohttp import web
 
 from lake.arrow_names import parse_arrow_name
 from lake.db.statements.table_body import TableBody
-from lake.doors.http.routes import caller_of, json_answer, node_of, route
+from lake.doors.http.routes import caller_of, json_answer, json_body, node_of, route
 from lake.errors import ProtocolViolation
 from lake.roles import Role
 from lake.types import Type
@@ -27,10 +26,7 @@ async def define_table(request: web.Request) -> web.StreamResponse:
     08P01   a body of another shape      42704  an unknown type
     42P16   what the table cannot be, or what cannot be changed later
     """
-    try:
-        body = orjson.loads(await request.read())
-    except orjson.JSONDecodeError as error:
-        raise ProtocolViolation(f"the body is not JSON: {error}") from None
+    body = await json_body(request)
     name = request.match_info["name"]
     outcome = await node_of(request).define_table(caller_of(request), name, _body(body))
     return json_answer(outcome)

@@ -1,4 +1,4 @@
-"""Answers as bytes: json, typed, table, arrow, csv, tsv, ndjson, parquet.
+"""Answers as bytes: json, typed, table, arrow, csv, tsv, ndjson, parquet, xlsx.
 
 ``typed`` and ``table`` answer everything at once; STREAMS answer piece by piece as the query runs.
 Spec: HTTP, Query, answer rules 1 to 4.
@@ -20,6 +20,7 @@ from lake.arrow_names import arrow_name
 from lake.db.result import Result
 from lake.db.values import json_values, text_values
 from lake.doors.http.lines import csv_field, csv_lines, json_lines
+from lake.doors.http.xlsx import xlsx
 from lake.types import Decimal, Float, Integer, Type
 
 FORMATS: Final = ("json", "typed", "table", "arrow", "csv", "tsv", "ndjson", "parquet", "xlsx")
@@ -32,6 +33,7 @@ CONTENT_TYPES: Final = {
     "tsv": "text/tab-separated-values",
     "ndjson": "application/x-ndjson",
     "parquet": "application/vnd.apache.parquet",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
 CELL_CHARS_MAX: Final = 200  # of a line of a cell of a text table
 GROUP_ROWS: Final = 262_144  # of a row group of a Parquet download, which is in memory until it is whole
@@ -191,4 +193,5 @@ STREAMS: Final[dict[str, Callable[[Result], Iterator[bytes]]]] = {
     "tsv": partial(_separated, "\t"),
     "ndjson": _ndjson,
     "parquet": _parquet,
+    "xlsx": xlsx,
 }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import orjson
 from aiohttp import web
 
-from lake.doors.http.routes import caller_of, json_answer, node_of, route
+from lake.db.system.objects import KINDS
+from lake.doors.http.routes import caller_of, json_answer, json_body, node_of, route
 from lake.errors import ProtocolViolation
 from lake.metrics import expose
 from lake.roles import Role
@@ -49,15 +49,28 @@ async def login(request: web.Request) -> web.StreamResponse:
     Answer  {"token", "until"}: until is in milliseconds since 1970
     28P01   no such user, or a wrong password      08P01  a body that is not such JSON
     """
-    try:
-        body = orjson.loads(await request.read())
-    except orjson.JSONDecodeError as error:
-        raise ProtocolViolation(f"the body is not JSON: {error}") from None
+    body = await json_body(request)
     user, password = (body.get("user"), body.get("password")) if isinstance(body, dict) else (None, None)
     if not isinstance(user, str) or not isinstance(password, str):
         raise ProtocolViolation('the body is {"user": "..", "password": ".."}')
     token, until = await node_of(request).login(user, password)
     return json_answer({"token": token, "until": until})
+
+
+@route("GET", "/objects", role=Role.READ)
+async def objects(request: web.Request) -> web.StreamResponse:
+    """Tables, views and stored files of the lake, as far as the caller may read them.
+
+    Answer  [{"catalog", "schema", "name", "kind", ..}]: of a table rows, bytes, files, key, partition, cluster, publish,
+            not_null and defaults; of a view sql
+    """
+    return json_answer(await node_of(request).objects(caller_of(request)))
+
+
+@route("GET", "/kinds", role=Role.READ)
+async def kinds(request: web.Request) -> web.StreamResponse:
+    """The kinds of objects, each with its family of names and the statements that take it."""
+    return json_answer([dict(zip(("kind", "family", "statements"), row, strict=True)) for row in KINDS])
 
 
 @route("GET", "/metrics", role=Role.READ)

@@ -15,6 +15,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
+from lake.errors import ProtocolViolation
 from lake.net.node import Node
 from lake.roles import Principal, Role
 
@@ -22,6 +23,11 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 NODE: Final = web.AppKey("node", Node)
 CALLER: Final = "caller"
+JSON_BYTES_MAX: Final = 16 << 20  # of a body that is not a statement or rows
+COMPRESS_BYTES: Final = 4 << 10  # a smaller answer is sent as it is
+COMPRESSED: Final = frozenset(
+    ("application/json", "application/x-ndjson", "text/plain", "text/csv", "text/tab-separated-values", "text/html")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +77,30 @@ def caller_of(request: web.Request) -> Principal:
 def json_answer(value: Any) -> web.Response:
     """An answer that is JSON."""
     return web.Response(body=orjson.dumps(value), content_type="application/json")
+
+
+async def json_body(request: web.Request) -> Any:
+    """The body of a request, which is JSON.
+
+    08P01  it is not      413  it is longer than any such body has to be
+    """
+    body = await request.read()
+    if len(body) > JSON_BYTES_MAX:
+        raise web.HTTPRequestEntityTooLarge(JSON_BYTES_MAX, len(body), text=f"this body is at most {JSON_BYTES_MAX} bytes")
+    return json_of(body)
+
+
+def json_of(body: bytes) -> Any:
+    """The value of a JSON text; 08P01 where it is none."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise ProtocolViolation(f"the body is not JSON: {error}") from None
+
+
+def compress(response: web.StreamResponse) -> web.StreamResponse:
+    """The answer, compressed as far as the request accepts that and it is worth it: text of some size, and no file."""
+    size = len(response.body) if isinstance(response, web.Response) and isinstance(response.body, bytes) else 0
+    if size >= COMPRESS_BYTES and response.content_type in COMPRESSED and "ETag" not in response.headers:
+        response.enable_compression()
+    return response

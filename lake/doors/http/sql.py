@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -17,11 +18,12 @@ from aiohttp import web
 
 from lake import log
 from lake.db.accounted import Origin
+from lake.db.lent import Lent
 from lake.db.result import Result
 from lake.doors.http import encode
 from lake.doors.http.pages import Pages
-from lake.doors.http.routes import caller_of, json_answer, node_of, route
-from lake.errors import FeatureNotSupported, InvalidParameter, LakeError, ProtocolViolation
+from lake.doors.http.routes import COMPRESSED, caller_of, json_answer, json_of, node_of, route
+from lake.errors import InvalidParameter, LakeError, ProtocolViolation
 from lake.net.threads import Stream
 from lake.roles import Role
 
@@ -29,7 +31,7 @@ FIRST_ROWS: Final = 10_000
 ROWS_MAX: Final = 100_000
 SQL_BYTES_MAX: Final = 64 << 20
 PIECE_BYTES: Final = 64 << 10  # a smaller answer is sent whole, with its length
-DOWNLOADS: Final = ("csv", "tsv", "ndjson", "parquet")
+DOWNLOADS: Final = ("csv", "tsv", "ndjson", "parquet", "xlsx")
 RECALLED: Final = ("json", "arrow")  # formats of answers that are looked up on the event loop
 PAGES: Final = web.AppKey("pages", Pages)
 
@@ -38,7 +40,7 @@ PAGES: Final = web.AppKey("pages", Pages)
 async def sql(request: web.Request) -> web.StreamResponse:
     """Runs the statements of the body; answers the last one's result in ``format``.
 
-    Body    SQL text, or JSON ``{"sql": .., "params": {..}}``
+    Body    SQL text, or JSON ``{"sql": .., "params": {..}, "views": {name: query}, "tables": {name: [row, ..]}}``
     Query   format, job, rows (with typed), after, stale_ms, spread
     22023   an unknown format or a number out of range      08P01  a body that is not text or not such JSON
     """
@@ -46,17 +48,17 @@ async def sql(request: web.Request) -> web.StreamResponse:
     format = request.query.get("format", "json")
     if format not in encode.FORMATS:
         raise InvalidParameter(f'unknown format "{format}"', hint=f"one of {', '.join(encode.FORMATS)}")
-    if format == "xlsx":
-        raise FeatureNotSupported("format=xlsx is not supported yet")
-    text, params = await _statement_of(request)
+    asked = await _asked(request)
+    text, params = asked.text, asked.params
     session = node.session(caller, request.headers.get("x-lake-session"))
     session.origin = Origin("http", request.remote or "", request.headers.get("x-lake-session", ""))
     after = _number(request, "after", 0, 2**63 - 1)
     if after is not None:
         await node.wait_for(after)
     stale_ms = _number(request, "stale_ms", 0, 2**53)
+    _number(request, "spread", 0, 1)  # of a node that is alone there is nothing to spread to
     job = request.query.get("job")
-    if format in RECALLED and job is None:
+    if format in RECALLED and job is None and asked.lent is None:
         known = node.recall(session, text, params, stale_ms)
         if known is not None:
             return _response(known, _encoded(known, format), format)
@@ -67,9 +69,9 @@ async def sql(request: web.Request) -> web.StreamResponse:
             body = encode.table(result) if format == "table" else _typed(result, rows, pages)
             return _response(result, body, format)
 
-        return await node.execute(session, text, params, job=job, stale_ms=stale_ms, then=answer)
+        return await node.execute(session, text, params, job=job, stale_ms=stale_ms, lent=asked.lent, then=answer)
     make = partial(_pieces, format)
-    stream = await node.stream(session, text, params, job=job, stale_ms=stale_ms, make=make)
+    stream = await node.stream(session, text, params, job=job, stale_ms=stale_ms, lent=asked.lent, make=make)
     try:
         return await _send(request, format, stream)
     finally:
@@ -95,28 +97,46 @@ async def end_session(request: web.Request) -> web.StreamResponse:
     return json_answer({"ended": True})
 
 
-async def _statement_of(request: web.Request) -> tuple[str, dict[str, Any] | None]:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request's statements, their parameters, and the views and tables it brings along."""
+
+    text: str
+    params: dict[str, Any] | None = None
+    lent: Lent | None = None
+
+
+async def _asked(request: web.Request) -> _Asked:
     body = await request.read()
     if len(body) > SQL_BYTES_MAX:
         raise web.HTTPRequestEntityTooLarge(
             SQL_BYTES_MAX, len(body), text=f"a statement is at most {SQL_BYTES_MAX} bytes; rows go to POST /append"
         )
-    try:
-        if request.content_type != "application/json":
-            return body.decode("utf-8"), None
-        parsed = orjson.loads(body)
-    except UnicodeDecodeError as error:
-        raise ProtocolViolation(f"the body is not UTF-8: {error.reason} at byte {error.start}") from None
-    except orjson.JSONDecodeError as error:
-        raise ProtocolViolation(f"the body is not JSON: {error}") from None
+    if request.content_type != "application/json":
+        try:
+            return _Asked(body.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise ProtocolViolation(f"the body is not UTF-8: {error.reason} at byte {error.start}") from None
+    parsed = json_of(body)
     if not isinstance(parsed, dict) or not isinstance(parsed.get("sql"), str):
         raise ProtocolViolation('a JSON body is {"sql": "..", "params": {..}}')
     params = parsed.get("params")
     if params is not None and not isinstance(params, dict):
         raise ProtocolViolation("params is an object of names and values")
-    if parsed.get("views") or parsed.get("tables"):
-        raise FeatureNotSupported("views and tables of a request are not supported yet")
-    return parsed["sql"], params
+    return _Asked(parsed["sql"], params, _lent(parsed.get("views"), parsed.get("tables")))
+
+
+def _lent(views: Any, tables: Any) -> Lent | None:
+    views, tables = {} if views is None else views, {} if tables is None else tables
+    if not isinstance(views, dict) or not all(isinstance(text, str) for text in views.values()):
+        raise ProtocolViolation("views is an object of names and queries")
+    if not isinstance(tables, dict) or not all(_are_rows(rows) for rows in tables.values()):
+        raise ProtocolViolation("tables is an object of names and arrays of rows, which are objects")
+    return Lent(views, tables) if views or tables else None
+
+
+def _are_rows(rows: Any) -> bool:
+    return isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
 
 
 def _encoded(known: Result, format: str) -> bytes:
@@ -169,6 +189,8 @@ async def _send(request: web.Request, format: str, stream: Stream[bytes]) -> web
         return _response(result, first, format, download)
     response = web.StreamResponse(headers=_headers(result) | download)
     response.content_type = encode.CONTENT_TYPES[format]
+    if response.content_type in COMPRESSED:
+        response.enable_compression()
     await response.prepare(request)
     piece: bytes | None = first
     try:

@@ -21,7 +21,7 @@ from lake.db.feed import Batch
 from lake.db.result import Result
 from lake.doors.http.encode import CONTENT_TYPES, STREAMS
 from lake.doors.http.lines import json_lines
-from lake.doors.http.routes import caller_of, node_of, route
+from lake.doors.http.routes import caller_of, json_body, node_of, route
 from lake.errors import InvalidParameter, LakeError, ProgramLimitExceeded, ProtocolViolation
 from lake.net.feeds import Chunk
 from lake.net.live import EVERY_MS, Topic
@@ -149,10 +149,7 @@ async def live_many(request: web.Request) -> web.StreamResponse:
     Body   ``{"queries": [{"id", "sql", "params", "session"}, ..], "every_ms": 100}``
     08P01  another body
     """
-    try:
-        body = orjson.loads(await request.read())
-    except orjson.JSONDecodeError as error:
-        raise ProtocolViolation(f"the body is not JSON: {error}") from None
+    body = await json_body(request)
     queries = body.get("queries") if isinstance(body, dict) else None
     if not isinstance(queries, list) or not all(isinstance(item, dict) for item in queries):
         raise ProtocolViolation('the body is {"queries": [{"id": .., "sql": "..", "params": {..}}, ..]}')

@@ -19,7 +19,7 @@ from lake.types import Type
 FILES_MAX: Final = 100_000
 READERS: Final = {
     "parquet": "parquet", "pq": "parquet", "csv": "csv", "tsv": "csv", "json": "json", "jsonl": "json", "ndjson": "json",
-    "arrow": "arrow", "ipc": "arrow", "feather": "arrow",
+    "arrow": "arrow", "ipc": "arrow", "feather": "arrow", "xlsx": "xlsx",
 }  # fmt: skip
 COMPRESSIONS: Final = ("gz", "bz2", "zst", "lz4")
 
@@ -49,7 +49,7 @@ def expand(paths: str | Sequence[str]) -> list[str]:
 
 
 def reader_of(path: str) -> str:
-    """``parquet``, ``csv``, ``json`` or ``arrow``, by the extension, that of a compression left aside.
+    """``parquet``, ``csv``, ``json``, ``arrow`` or ``xlsx``, by the extension, that of a compression left aside.
 
     22023  another extension
     """
