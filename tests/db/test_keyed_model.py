@@ -88,10 +88,6 @@ class Keyed(RuleBasedStateMachine):
         self.rows[key] = (value, order)
         self.gone.pop(key, None)
 
-    def ordered(self, rows: list[tuple[Key, int | None, int]]) -> list[tuple[Key, int | None, int]]:
-        """Rows whose order is not less than that of a deleted one: whether those are seen depends on compaction."""
-        return [(key, value, max(order, self.gone.get(key, 0))) for key, value, order in rows]
-
     @initialize()
     def make(self) -> None:
         """The empty table."""
@@ -102,7 +98,6 @@ class Keyed(RuleBasedStateMachine):
     @rule(rows=st.lists(ROWS, min_size=1, max_size=12))
     def insert(self, rows: list[tuple[Key, int | None, int]]) -> None:
         """INSERT through the log or into files: an upsert."""
-        rows = self.ordered(rows)
         assert self.run(f"INSERT INTO t VALUES {values(rows)}") == {"rows": len(rows)}
         for key, value, order in rows:
             self.take(key, value, order)
@@ -135,7 +130,6 @@ class Keyed(RuleBasedStateMachine):
     @rule(rows=st.lists(ROWS, min_size=1, max_size=5, unique_by=lambda row: row[0]), replaces=st.booleans())
     def conflict(self, rows: list[tuple[Key, int | None, int]], replaces: bool) -> None:
         """INSERT .. ON CONFLICT."""
-        rows = self.ordered(rows)
         action = "UPDATE SET v = excluded.v, s = greatest(t.s, excluded.s)" if replaces else "NOTHING"
         done = self.run(f"INSERT INTO t VALUES {values(rows)} ON CONFLICT (k, w) DO {action}")
         there = [key for key, _, _ in rows if key in self.rows]

@@ -5,7 +5,8 @@
 
 Compaction takes the newest generations, and then each older one while it is at most twice as large as what is taken: so a
 row is written about as often as its generation doubles, and a large one is not written anew for crumbs. Only a compaction
-down to the oldest leaves out markers and rows whose time is over; before that they hide what is below them.
+down to the oldest leaves out markers and rows whose time is over; before that they hide what is below them. Under SEQUENCE BY
+they stay for the table's retention, against rows that come late.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 
 from lake.clock import Clock
 from lake.storage.catalog.changes import Change, ReplaceFiles
-from lake.storage.catalog.model import DELETED, DataFile, Table
+from lake.storage.catalog.model import DELETED, UPDATED_AT, DataFile, Table
 from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Append, Flush
 from lake.storage.faults import crash_point
@@ -51,7 +52,7 @@ class _Job:
     written: Written
 
 
-def newest_rows(source: TableSnapshot) -> Iterator[pa.RecordBatch]:
+def newest_rows(source: TableSnapshot, keep_secs: float) -> Iterator[pa.RecordBatch]:
     """The tail's newest row of each key in the order of keys, markers too; of a merge table, its rows put together."""
     table, tail, reader = source.table, source.tail, source.snapshot.reader
     if tail is None:
@@ -72,7 +73,7 @@ def newest_rows(source: TableSnapshot) -> Iterator[pa.RecordBatch]:
     newest = reduce(lambda older, newer: put_together(rule, older, newer), index.runs)
     rows = pa.Table.from_batches(chunks).combine_chunks().take(pa.array(newest.rows))
     if not table.files:
-        rows = rows.filter(_stays(table, rows, source.snapshot.now))
+        rows = rows.filter(_stays(table, rows, source.snapshot.now, keep_secs))
     yield from rows.combine_chunks().to_batches()
 
 
@@ -84,7 +85,7 @@ def compact(snapshot: Snapshot, clock: Clock, options: StorageOptions, pool: Thr
         run = choose(source.table.files) if source.table.design.key else []
         if run:
             target = Target(snapshot.reader.store, clock, source.table, options.codec, has_system=True)
-            written = write_files(target, _rows(source, run), pool, workers=1)
+            written = write_files(target, _rows(source, run, options.keep_secs), pool, workers=1)
             jobs.append(_Job(source.table, tuple(run), written))
     if not jobs:
         return None
@@ -126,7 +127,7 @@ def _is_current(state: State, table: Table, paths: Sequence[str]) -> bool:
     return {file.path for file in found.files}.issuperset(paths)
 
 
-def _rows(source: TableSnapshot, run: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
+def _rows(source: TableSnapshot, run: Sequence[DataFile], keep_secs: float) -> Iterator[pa.RecordBatch]:
     """The rows of ``run`` that no row of it hides, by key."""
     table, snapshot = source.table, source.snapshot
     keyed, reader, rule = snapshot.keyed, snapshot.reader, Rule.of(table)
@@ -157,7 +158,7 @@ def _rows(source: TableSnapshot, run: Sequence[DataFile]) -> Iterator[pa.RecordB
         order = rule.keys([_one(whole.column(column.stored)) for column in rule.columns]).order()
         whole = whole.take(pa.array(order))
         if is_full:
-            whole = whole.filter(_stays(table, whole, snapshot.now))
+            whole = whole.filter(_stays(table, whole, snapshot.now, keep_secs))
         yield from whole.combine_chunks().to_batches()
 
 
@@ -204,15 +205,25 @@ def _within(
         yield group, run.rows[start:end]
 
 
-def _stays(table: Table, rows: pa.Table, now: int) -> pa.ChunkedArray:
-    """Which rows are more than a memory of something gone: no markers, none whose time is over."""
+def _stays(table: Table, rows: pa.Table, now: int, keep_secs: float) -> pa.ChunkedArray:
+    """Which rows are more than a memory of something gone: no markers, none whose time is over.
+
+    Under SEQUENCE BY that memory stays for the table's retention, so that a late row of less value is not seen.
+    """
     found = pc.fill_null(pc.invert(rows.column(DELETED)), True)
-    if not table.design.ttl:
-        return found
+    if table.design.ttl:
+        found = pc.and_(found, _lives(table, rows, now))
+    if table.design.sequence:
+        written = rows.column(UPDATED_AT).cast(pa.int64())
+        found = pc.or_(found, pc.greater(written, now - int(table.retention_secs(keep_secs) * 1e6)))
+    return found
+
+
+def _lives(table: Table, rows: pa.Table, now: int) -> pa.ChunkedArray:
     column = table.column_by_id(table.design.ttl)
     values = rows.column(column.stored)
     numbers = values.cast(pa.int32() if isinstance(column.type, Date) else pa.int64())
-    return pc.and_(found, pc.fill_null(pc.greater(numbers, expiry_cutoff(table, now)), True))
+    return pc.fill_null(pc.greater(numbers, expiry_cutoff(table, now)), True)
 
 
 def _one(chunked: pa.ChunkedArray) -> pa.Array:

@@ -54,7 +54,7 @@ def fold(
         if tables is not None and id not in tables:
             continue
         source = snapshot.stored(id)
-        rows = newest_rows(source) if source.table.design.key else _whole_rows(source)
+        rows = newest_rows(source, options.keep_secs) if source.table.design.key else _whole_rows(source)
         written = write_files(_target(source, clock, options), rows, pool, workers=options.workers)
         jobs.append(_Job(source.table, source.tail.rows if source.tail else 0, written))
         is_whole = written.rows == jobs[-1].rows
