@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from msgspec import structs
 
 from lake.db.point import PointRead
 from lake.rows import Part, Predicate
@@ -192,10 +193,10 @@ def detached(planned: Planned) -> Planned:
     def without_rows(each: Plan) -> Plan:
         if not isinstance(each, plan.Scan):
             return each
-        return replace(each, table=replace(each.table, rows=_NoRows(), statistics=_no_statistics))
+        return structs.replace(each, table=replace(each.table, rows=_NoRows(), statistics=_no_statistics))
 
     bare = plan.rewrite(planned.plan, without_rows)
-    return Planned(replace(planned.found, plan=bare), bare)
+    return Planned(structs.replace(planned.found, plan=bare), bare)
 
 
 class _NoRows:
@@ -218,6 +219,6 @@ def with_tables(node: Plan, catalog: StatementCatalog) -> Plan:
             return each
         found = catalog.find(each.table.name, None)
         assert isinstance(found, PlanTable), "a kept plan scans tables"
-        return replace(each, table=found)
+        return structs.replace(each, table=found)
 
     return plan.rewrite(node, renewed)

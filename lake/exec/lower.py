@@ -10,8 +10,9 @@ Lowering goes down with the ids of the columns that are read above, so that an o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from lake.errors import FeatureNotSupported
 from lake.exec.context import Context

@@ -13,8 +13,10 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from lake.errors import FeatureNotSupported, LakeError, ProgramLimitExceeded, StatementTooComplex, SyntaxFailure
 from lake.sql import ast
@@ -142,8 +144,7 @@ def reserved_words() -> frozenset[str]:
     return _machine().tables.reserved
 
 
-@dataclass(frozen=True, slots=True)
-class _Machine:
+class _Machine(Struct, frozen=True):
     """The tables with the builders looked up.
 
     jumps  states by those below and on top and the terminal that comes, as ``jump`` finds them
@@ -262,7 +263,7 @@ class _Run:
             build.start, build.end = begin, self.tokens.ends[index - 1] if size else begin
             result = builder(build, *children)
             if isinstance(result, ast.Node) and result.span is None:
-                object.__setattr__(result, "span", ast.Span(build.start, build.end))
+                force_setattr(result, "span", ast.Span(build.start, build.end))
                 depth += 1
                 if depth > DEPTH_MAX:
                     raise StatementTooComplex(f"statement nested deeper than {DEPTH_MAX} levels", position=begin + 1)

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, overload
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from lake.compiled import kernel, rehearsal

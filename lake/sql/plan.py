@@ -14,9 +14,11 @@ correlated subquery, columns of the outer query (``outer_columns``). Inputs of o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from lake.sql import bound
 from lake.sql.bound import AggregateCall, Column, Expr, Literal, SortKey, WindowCall
@@ -38,8 +40,7 @@ class KeptPlan:
     used_and_made: tuple[frozenset[int], frozenset[int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan(KeptPlan):
+class Plan(KeptPlan, Struct, frozen=True):
     """A node of a plan."""
 
     @property
@@ -49,7 +50,7 @@ class Plan(KeptPlan):
             return self.answered
         except AttributeError:
             found = self._columns()
-            object.__setattr__(self, "answered", found)
+            force_setattr(self, "answered", found)
             return found
 
     def _columns(self) -> tuple[Column, ...]:
@@ -62,7 +63,7 @@ class Plan(KeptPlan):
             return self.answered_ids
         except AttributeError:
             found = frozenset([column.id for column in self.columns])
-            object.__setattr__(self, "answered_ids", found)
+            force_setattr(self, "answered_ids", found)
             return found
 
     @property
@@ -80,8 +81,7 @@ class Plan(KeptPlan):
 # --- leaves ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Scan(Plan):
+class Scan(Plan, frozen=True):
     """Rows of a table, of a file or of a system table.
 
     names     the stored name of each of ``outputs``
@@ -97,8 +97,7 @@ class Scan(Plan):
         return self.outputs
 
 
-@dataclass(frozen=True, slots=True)
-class Values(Plan):
+class Values(Plan, frozen=True):
     """Rows of expressions that use no column of this query, perhaps none. SELECT without FROM is one empty row."""
 
     rows: tuple[tuple[Expr, ...], ...]
@@ -113,8 +112,7 @@ class Values(Plan):
         return len(self.rows) > FEW_ROWS and all(type(item) is Literal for row in self.rows for item in row)
 
 
-@dataclass(frozen=True, slots=True)
-class CteScan(Plan):
+class CteScan(Plan, frozen=True):
     """The rows of a Materialize above, found by ``cte``, under columns of this scan's own.
 
     Inside the step of a Recursion with the same number, the rows of the round before.
@@ -131,8 +129,7 @@ class CteScan(Plan):
 # --- one input -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Filter(Plan):
+class Filter(Plan, frozen=True):
     """Rows for which every conjunct is true."""
 
     conjuncts: tuple[Expr, ...]
@@ -142,8 +139,7 @@ class Filter(Plan):
         return self.input.columns
 
 
-@dataclass(frozen=True, slots=True)
-class Project(Plan):
+class Project(Plan, frozen=True):
     """An expression for each output; a column passed on keeps its id by being its own output."""
 
     outputs: tuple[Column, ...]
@@ -154,8 +150,7 @@ class Project(Plan):
         return self.outputs
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate(Plan):
+class Aggregate(Plan, frozen=True):
     """Groups of rows.
 
     groups          pairs of output and expression; none is one group of all rows (one row even of none), unless sets
@@ -176,8 +171,7 @@ class Aggregate(Plan):
         return made if self.grouping_id is None else (*made, self.grouping_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Window(Plan):
+class Window(Plan, frozen=True):
     """The input's columns and one more for each call; all calls share partition and order."""
 
     partition: tuple[Expr, ...]
@@ -189,8 +183,7 @@ class Window(Plan):
         return self.input.columns + tuple(column for column, _ in self.calls)
 
 
-@dataclass(frozen=True, slots=True)
-class Sort(Plan):
+class Sort(Plan, frozen=True):
     """The input's rows in order; with ``limit`` only the first so many (after ``offset``): a TopN."""
 
     keys: tuple[SortKey, ...]
@@ -202,8 +195,7 @@ class Sort(Plan):
         return self.input.columns
 
 
-@dataclass(frozen=True, slots=True)
-class Limit(Plan):
+class Limit(Plan, frozen=True):
     """At most ``limit`` rows after ``offset``; the expressions use no column. ``ties`` is the order of WITH TIES."""
 
     limit: Expr | None
@@ -216,8 +208,7 @@ class Limit(Plan):
         return self.input.columns
 
 
-@dataclass(frozen=True, slots=True)
-class Distinct(Plan):
+class Distinct(Plan, frozen=True):
     """One row of each kind; with ``on``, the first row of each value of ``on`` in ``order``."""
 
     input: Plan
@@ -228,8 +219,7 @@ class Distinct(Plan):
         return self.input.columns
 
 
-@dataclass(frozen=True, slots=True)
-class Unnest(Plan):
+class Unnest(Plan, frozen=True):
     """Each input row once for every element of its lists, side by side; a shorter list gives NULLs.
 
     lists        pairs of output (an element) and list expression
@@ -247,8 +237,7 @@ class Unnest(Plan):
         return made if self.ordinality is None else (*made, self.ordinality)
 
 
-@dataclass(frozen=True, slots=True)
-class Sample(Plan):
+class Sample(Plan, frozen=True):
     """Some rows: a percentage of them (each by chance) or a number (a reservoir)."""
 
     amount: float
@@ -280,8 +269,7 @@ class JoinKind(Enum):
     SINGLE = "single"
 
 
-@dataclass(frozen=True, slots=True)
-class Join(Plan):
+class Join(Plan, frozen=True):
     """Pairs of rows for which every condition is true; no condition is a cross product.
 
     mark        the output of MARK, true where a pair matches; with ``mark_nulls`` NULL where none does and a comparison
@@ -308,8 +296,7 @@ class Join(Plan):
                 return self.left.columns + self.right.columns
 
 
-@dataclass(frozen=True, slots=True)
-class AsofJoin(Plan):
+class AsofJoin(Plan, frozen=True):
     """Each left row with the one right row of equal keys that is nearest by ``left_time op right_time``.
 
     op          one of >= > <= <
@@ -342,8 +329,7 @@ class SetKind(Enum):
     EXCEPT = "except"
 
 
-@dataclass(frozen=True, slots=True)
-class SetOperation(Plan):
+class SetOperation(Plan, frozen=True):
     """Rows of both sides put together by position, their types equal. Without ``all`` there are no duplicates."""
 
     kind: SetKind
@@ -356,8 +342,7 @@ class SetOperation(Plan):
         return self.outputs
 
 
-@dataclass(frozen=True, slots=True)
-class Materialize(Plan):
+class Materialize(Plan, frozen=True):
     """``definition`` computed once, for every CteScan of ``cte`` in ``input``."""
 
     cte: int
@@ -369,8 +354,7 @@ class Materialize(Plan):
         return self.input.columns
 
 
-@dataclass(frozen=True, slots=True)
-class Keyed:
+class Keyed(Struct, frozen=True):
     """One row a key of a recursion: what its columns are made of.
 
     inputs   columns that stand for the anchor's and the step's, by position; those of ``keys`` are the key
@@ -382,8 +366,7 @@ class Keyed:
     calls: tuple[tuple[int, AggregateCall], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Recursion(Plan):
+class Recursion(Plan, frozen=True):
     """WITH RECURSIVE: the anchor's rows, then the step over the rows of the round before until a round makes none.
 
     The step reads the round before by CteScan of ``cte``, and by CteScan of ``recurring`` all that was made so far. Without
@@ -414,7 +397,7 @@ def input_names(made: type) -> tuple[str, ...]:
     """The names of those fields of a node that are nodes."""
     found = _INPUTS.get(made)
     if found is None:
-        found = _INPUTS[made] = tuple([item.name for item in fields(made) if item.type == "Plan"])
+        found = _INPUTS[made] = tuple([name for name, text in bound.field_types(made).items() if text == "Plan"])
     return found
 
 
@@ -434,7 +417,7 @@ def with_inputs(plan: P, change: Callable[[Plan], Plan]) -> P:
         before = getattr(plan, name)
         if (after := change(before)) is not before:
             changed[name] = after
-    return bound.altered(plan, changed) if changed else plan
+    return replace(plan, **changed) if changed else plan
 
 
 def rewrite(plan: Plan, rule: Callable[[Plan], Plan]) -> Plan:
@@ -462,7 +445,7 @@ def map_expressions(plan: P, change: Callable[[Expr], Expr]) -> P:
             after = bound.map_expressions(before, change)
         if after is not before:
             changed[name] = after
-    return bound.altered(plan, changed) if changed else plan
+    return replace(plan, **changed) if changed else plan
 
 
 def expressions_of(plan: Plan) -> tuple[Expr, ...]:
@@ -479,7 +462,7 @@ def expressions_of(plan: Plan) -> tuple[Expr, ...]:
 
     map_expressions(plan, note)
     parts = tuple(found)
-    object.__setattr__(plan, "parts", parts)
+    force_setattr(plan, "parts", parts)
     return parts
 
 
@@ -492,5 +475,5 @@ def uses_and_makes(plan: Plan) -> tuple[frozenset[int], frozenset[int]]:
     below = [uses_and_makes(child) for child in plan.inputs]
     used = bound.columns_of(expressions_of(plan)).union(*(one for one, _ in below))
     made = plan.ids.union(*(one for _, one in below))
-    object.__setattr__(plan, "used_and_made", (used, made))
+    force_setattr(plan, "used_and_made", (used, made))
     return used, made

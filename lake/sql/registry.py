@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from msgspec import Struct
 
 from lake.types import Type
 
@@ -39,8 +40,7 @@ ReturnRule = Callable[[tuple[Type, ...]], Type]
 LiteralRule = Callable[[tuple[Any, ...]], Type]
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """A parameter of a signature; ``type`` is the word of the signature, upper case."""
 
     name: str
@@ -49,8 +49,7 @@ class Parameter:
     variadic: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """A parsed signature; ``returns`` is the word after the arrow."""
 
     name: str
@@ -68,8 +67,7 @@ class Signature:
         return bool(self.parameters) and self.parameters[-1].variadic
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Function:
+class Function(Struct, frozen=True, eq=False):
     """An overload: what SHOW FUNCTIONS tells, and how its result's type is found."""
 
     signature: Signature
@@ -83,8 +81,7 @@ class Function:
         return self.signature.name
 
 
-@dataclass(frozen=True, slots=True)
-class CallInfo:
+class CallInfo(Struct, frozen=True):
     """What an implementation may ask about its call.
 
     types     SQL types of the arguments     rows      rows of the batch
@@ -100,8 +97,7 @@ class CallInfo:
     ordered: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scalar(Function):
+class Scalar(Function, frozen=True, eq=False):
     """A function of one row's values, run over whole columns.
 
     ``run(*arguments)`` takes Arrow arrays in physical form, never dictionaries, or pa.Scalar for constants (where the whole
@@ -139,8 +135,7 @@ class Accumulator(Protocol):
     def finish(self, group_count: int) -> pa.Array: ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Aggregate(Function):
+class Aggregate(Function, frozen=True, eq=False):
     """A function of a group's rows.
 
     make          ``make(call, constants)``: a new Accumulator; ``call.rows`` is 0, ``constants`` holds constant arguments as
@@ -163,8 +158,7 @@ class Aggregate(Function):
         return self.keeps_order or self.takes_order
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Window(Function):
+class Window(Function, frozen=True, eq=False):
     """A function of a window: row_number, rank, lag and the like.
 
     ``run(input, *arguments)`` takes ``exec.operators.window.WindowInput`` and answers one value for each row.
@@ -174,8 +168,7 @@ class Window(Function):
     uses_frame: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TableFunction(Function):
+class TableFunction(Function, frozen=True, eq=False):
     """A function in FROM.
 
     ``make(settings, *arguments, **named)`` takes Python values and answers a Table. ``lists`` names a scalar function
@@ -186,8 +179,7 @@ class TableFunction(Function):
     lists: str | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Generator(Function):
+class Generator(Function, frozen=True, eq=False):
     """A function that makes several rows or columns of one row, in a select list or in FROM.
 
     ``expand(name, values, bound)`` takes the arguments as written and bound, and answers a name and an expression for

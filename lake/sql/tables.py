@@ -11,11 +11,12 @@ import logging
 import marshal
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 GRAMMAR_FILES = ("lake", "session", "access", "table", "object", "dml", "change", "query", "expr", "terms", "keywords")
 STARTS = ("script", "lone_expression", "lone_type")
@@ -30,8 +31,7 @@ PASS, GATHER = "", "*"
 Rule = tuple[str, int, str, tuple[tuple[int, bool], ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
+class Tables(Struct, frozen=True):
     """An LALR(1) automaton.
 
     states   for each state, symbol to action: n >= 0 goes to state n, n < 0 reduces by rule ~n

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 import lake.exec.functions  # noqa: F401 - fills the table of functions
 from lake.errors import FeatureNotSupported, LakeError, UndefinedTable

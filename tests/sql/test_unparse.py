@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lake.sql import ast
 from lake.sql.parser import parse, parse_expression, parse_type
@@ -86,6 +87,12 @@ def test_type_round_trip(text: str) -> None:
 
 # --- any expression --------------------------------------------------------------------------------------------------
 
+
+def node(kind: type[ast.Node], *fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Nodes of a kind; Hypothesis would look up a struct's annotations, which are known to mypy alone."""
+    return st.builds(lambda *values: kind(*values), *fields)
+
+
 names = st.sampled_from(["a", "b", "x", "y", "select", "Mixed", "two words", "interval", "values", "row"])
 constants: st.SearchStrategy[bool | int | str | bytes | Decimal | float | None] = st.one_of(
     st.none(),
@@ -97,14 +104,14 @@ constants: st.SearchStrategy[bool | int | str | bytes | Decimal | float | None] 
     st.floats(0, 1e300, allow_nan=False),
 )
 leaves = st.one_of(
-    st.builds(ast.Literal, constants),
+    node(ast.Literal, constants),
     st.builds(lambda *parts: ast.Column(ast.Name(parts)), names),
     st.builds(lambda *parts: ast.Column(ast.Name(parts)), names, names),
-    st.builds(ast.Parameter, st.sampled_from(["1", "p"])),
-    st.builds(ast.IntervalLiteral, st.sampled_from(["1", "1 day"]), st.sampled_from([None, "DAY", "YEAR TO MONTH"])),
-    st.builds(ast.TypedLiteral, st.just(ast.TypeName("date")), st.just("2024-01-01")),
+    node(ast.Parameter, st.sampled_from(["1", "p"])),
+    node(ast.IntervalLiteral, st.sampled_from(["1", "1 day"]), st.sampled_from([None, "DAY", "YEAR TO MONTH"])),
+    node(ast.TypedLiteral, st.just(ast.TypeName("date")), st.just("2024-01-01")),
 )
-type_names = st.builds(
+type_names = node(
     ast.TypeName,
     st.sampled_from(["int", "double precision", "timestamp with time zone"]),
     st.just(()),
@@ -119,40 +126,40 @@ def larger(inner: st.SearchStrategy[ast.Expr]) -> st.SearchStrategy[ast.Expr]:
     any_number = st.lists(inner, max_size=3).map(tuple)
     maybe = st.one_of(st.none(), inner)
     flags = st.booleans()
-    order = st.lists(st.builds(ast.SortItem, inner, flags, st.sampled_from([None, True, False])), max_size=2).map(tuple)
-    window = st.builds(ast.Window, st.sampled_from([None, "w"]), any_number, order)
-    arguments = st.lists(st.builds(ast.Argument, inner, st.sampled_from([None, "n"])), min_size=1, max_size=3).map(
+    order = st.lists(node(ast.SortItem, inner, flags, st.sampled_from([None, True, False])), max_size=2).map(tuple)
+    window = node(ast.Window, st.sampled_from([None, "w"]), any_number, order)
+    arguments = st.lists(node(ast.Argument, inner, st.sampled_from([None, "n"])), min_size=1, max_size=3).map(
         tuple
     )
     return st.one_of(
-        st.builds(ast.Binary, st.sampled_from(BINARY), inner, inner),
-        st.builds(ast.Unary, st.sampled_from("-+~@"), inner),
-        st.builds(ast.And, some),
-        st.builds(ast.Or, some),
-        st.builds(ast.Not, inner),
-        st.builds(ast.IsNull, inner, flags),
-        st.builds(ast.IsTruth, inner, st.sampled_from([True, False, None]), flags),
-        st.builds(ast.IsDistinct, inner, inner, flags),
-        st.builds(ast.Between, inner, inner, inner, flags, flags),
-        st.builds(ast.InList, inner, some, flags),
-        st.builds(ast.Like, st.sampled_from(ast.LikeKind), inner, inner, maybe, flags),
-        st.builds(ast.Case, maybe, st.lists(st.tuples(inner, inner), min_size=1, max_size=2).map(tuple), maybe),
-        st.builds(ast.Cast, inner, type_names),
+        node(ast.Binary, st.sampled_from(BINARY), inner, inner),
+        node(ast.Unary, st.sampled_from("-+~@"), inner),
+        node(ast.And, some),
+        node(ast.Or, some),
+        node(ast.Not, inner),
+        node(ast.IsNull, inner, flags),
+        node(ast.IsTruth, inner, st.sampled_from([True, False, None]), flags),
+        node(ast.IsDistinct, inner, inner, flags),
+        node(ast.Between, inner, inner, inner, flags, flags),
+        node(ast.InList, inner, some, flags),
+        node(ast.Like, st.sampled_from(ast.LikeKind), inner, inner, maybe, flags),
+        node(ast.Case, maybe, st.lists(st.tuples(inner, inner), min_size=1, max_size=2).map(tuple), maybe),
+        node(ast.Cast, inner, type_names),
         st.builds(lambda operand, name: ast.Cast(operand, name, is_infix=True), inner, type_names),
-        st.builds(ast.Extract, st.sampled_from(["year", "epoch"]), inner),
-        st.builds(ast.AtTimeZone, inner, inner),
-        st.builds(ast.Subscript, inner, inner),
-        st.builds(ast.Slice, inner, maybe, maybe),
-        st.builds(ast.Row, some),
-        st.builds(ast.ListLiteral, any_number),
-        st.builds(ast.StructLiteral, st.lists(st.tuples(names, inner), max_size=2).map(tuple)),
-        st.builds(ast.ListComprehension, inner, names, inner, maybe),
+        node(ast.Extract, st.sampled_from(["year", "epoch"]), inner),
+        node(ast.AtTimeZone, inner, inner),
+        node(ast.Subscript, inner, inner),
+        node(ast.Slice, inner, maybe, maybe),
+        node(ast.Row, some),
+        node(ast.ListLiteral, any_number),
+        node(ast.StructLiteral, st.lists(st.tuples(names, inner), max_size=2).map(tuple)),
+        node(ast.ListComprehension, inner, names, inner, maybe),
         # A subquery in parentheses is the query itself there.
-        st.builds(ast.Quantified, st.sampled_from(["=", "<>", "<"]), inner, inner, flags).filter(
+        node(ast.Quantified, st.sampled_from(["=", "<>", "<"]), inner, inner, flags).filter(
             lambda made: not isinstance(made.source, ast.ScalarSubquery)
         ),
         st.builds(lambda body: ast.Call(ast.Name(("f",)), (ast.Argument(ast.Lambda(("x",), body)),)), inner),
-        st.builds(ast.Call, st.just(ast.Name(("f",))), arguments, flags, order, order, maybe, flags),
+        node(ast.Call, st.just(ast.Name(("f",))), arguments, flags, order, order, maybe, flags),
         st.builds(lambda values, over: ast.Call(ast.Name(("f",)), values, over=over), arguments, window),
         st.builds(lambda items: ast.ScalarSubquery(query_of(items)), some),
         st.builds(lambda operand, items, no: ast.InSubquery(operand, query_of(items), no), inner, some, flags),

@@ -8,8 +8,6 @@ What is left out of layout and options is as if it never was said. Reference: ev
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 
 from lake.db.names import qualified
@@ -37,7 +35,7 @@ def create_or_alter_table(stmt: ast.CreateOrAlterTable, run: Run) -> Result:
     schema, name = qualified(made.name.parts, run.database.name)
     found = run.catalog.state.find(name, schema)
     if found is None:
-        create_table(replace(made, if_taken=ast.IfTaken.FAIL), run)
+        create_table(msgspec.structs.replace(made, if_taken=ast.IfTaken.FAIL), run)
         return _done(name, "created", [])
     if not isinstance(found, Table):
         raise DuplicateObject(f'relation "{display_name(schema, name)}" already exists')

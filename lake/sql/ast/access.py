@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 from lake.sql.ast.base import Name, Node
 from lake.sql.ast.dml import Statement
 
 
-@dataclass(frozen=True, slots=True)
-class UserOptions:
+class UserOptions(Struct, frozen=True):
     """What CREATE USER and ALTER USER say of a user; None is not said."""
 
-    password: str | None = field(default=None, repr=False)
+    password: str | None = None
     superuser: bool | None = None
     max_queries: int | None = None
     statement_timeout: str | int | None = None
 
+    def __repr__(self) -> str:
+        return f"UserOptions(superuser={self.superuser}, max_queries={self.max_queries})"  # never the password
 
-@dataclass(frozen=True, slots=True)
-class CreateUser(Statement):
+
+class CreateUser(Statement, frozen=True):
     """``CREATE USER u PASSWORD '..'`` and ``CREATE ROLE r``."""
 
     name: str
@@ -28,8 +29,7 @@ class CreateUser(Statement):
     if_not_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AlterUser(Statement):
+class AlterUser(Statement, frozen=True):
     """``ALTER USER u PASSWORD '..'``."""
 
     name: str
@@ -37,8 +37,7 @@ class AlterUser(Statement):
     is_role: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DropUser(Statement):
+class DropUser(Statement, frozen=True):
     """``DROP USER u`` and ``DROP ROLE r``."""
 
     names: tuple[str, ...]
@@ -46,24 +45,21 @@ class DropUser(Statement):
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Privilege(Node):
+class Privilege(Node, frozen=True):
     """``SELECT (a, b)``; the word in lower case, ``all`` for ALL PRIVILEGES."""
 
     word: str
     columns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Granted(Node):
+class Granted(Node, frozen=True):
     """What a GRANT is on: ``kind`` is relation, schema, lake or secret."""
 
     kind: str
     names: tuple[Name, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Grant(Statement):
+class Grant(Statement, frozen=True):
     """``GRANT SELECT (a), INSERT ON t TO u`` and, with ``revokes``, ``REVOKE .. FROM u``."""
 
     privileges: tuple[Privilege, ...]
@@ -72,8 +68,7 @@ class Grant(Statement):
     revokes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class GrantRoles(Statement):
+class GrantRoles(Statement, frozen=True):
     """``GRANT r TO u`` and, with ``revokes``, ``REVOKE r FROM u``."""
 
     roles: tuple[str, ...]
@@ -81,8 +76,7 @@ class GrantRoles(Statement):
     revokes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CreateToken(Statement):
+class CreateToken(Statement, frozen=True):
     """``CREATE TOKEN t FOR USER u EXPIRES IN '90 days'``."""
 
     name: str
@@ -90,8 +84,7 @@ class CreateToken(Statement):
     expires_in: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DropToken(Statement):
+class DropToken(Statement, frozen=True):
     """``DROP TOKEN t FOR USER u``."""
 
     name: str

@@ -7,27 +7,40 @@ they say the same thing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A half-open range of 0-based characters of the statement's text."""
 
     start: int
     end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Struct, frozen=True, kw_only=True):
     """A node of the tree."""
 
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
+
+    uncompared: ClassVar[tuple[str, ...]] = ("span",)  # fields that take no part in equality
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in compared(type(self)))
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, name) for name in compared(type(self))))
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={getattr(self, name)!r}" for name in field_names(type(self)))
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
-@dataclass(frozen=True, slots=True)
-class Name(Node):
+class Name(Node, frozen=True):
     """A possibly qualified name, its parts folded to lower case unless they were quoted.
 
     >>> Name(("sales", "orders"))          # sales.orders
@@ -44,6 +57,17 @@ class Name(Node):
         return ".".join(self.parts)
 
 
+_COMPARED: dict[type[Node], tuple[str, ...]] = {}
+
+
+def compared(made: type[Node]) -> tuple[str, ...]:
+    """The names of the fields that take part in equality."""
+    found = _COMPARED.get(made)
+    if found is None:
+        found = _COMPARED[made] = tuple(name for name in made.__struct_fields__ if name not in made.uncompared)
+    return found
+
+
 N = TypeVar("N", bound=Node)
 
 
@@ -51,10 +75,10 @@ _NAMES: dict[type[Node], tuple[str, ...]] = {}
 
 
 def field_names(made: type[Node]) -> tuple[str, ...]:
-    """The names of a node's fields but ``span``; ``dataclasses.fields`` builds them anew each time."""
+    """The names of a node's fields but ``span``."""
     found = _NAMES.get(made)
     if found is None:
-        found = _NAMES[made] = tuple(item.name for item in fields(made) if item.name != "span")
+        found = _NAMES[made] = tuple(name for name in made.__struct_fields__ if name != "span")
     return found
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lake.sql.ast.base import Name, Node
 from lake.sql.ast.dml import Assignment, Statement
 from lake.sql.ast.expr import Expr, TypeName
@@ -11,8 +9,7 @@ from lake.sql.ast.query import Alias, SelectItem, Source
 from lake.sql.ast.table import ColumnDefinition, LayoutClause, Option, TableConstraint
 
 
-@dataclass(frozen=True, slots=True)
-class Update(Statement):
+class Update(Statement, frozen=True):
     """``UPDATE t AS x SET a = 1 FROM o WHERE condition RETURNING items``."""
 
     table: Name
@@ -23,8 +20,7 @@ class Update(Statement):
     returning: tuple[SelectItem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Delete(Statement):
+class Delete(Statement, frozen=True):
     """``DELETE FROM t AS x USING o WHERE condition RETURNING items``."""
 
     table: Name
@@ -34,8 +30,7 @@ class Delete(Statement):
     returning: tuple[SelectItem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MergeClause(Node):
+class MergeClause(Node, frozen=True):
     """``WHEN when AND condition THEN action``.
 
     when         ``matched``, ``not matched`` or ``not matched by source``
@@ -51,8 +46,7 @@ class MergeClause(Node):
     values: tuple[Expr, ...] | None = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Merge(Statement):
+class Merge(Statement, frozen=True):
     """``MERGE INTO t AS x USING source ON condition WHEN ..``."""
 
     table: Name
@@ -63,8 +57,7 @@ class Merge(Statement):
     returning: tuple[SelectItem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AlterAction(Node):
+class AlterAction(Node, frozen=True):
     """What ALTER TABLE does.
 
     kind   ``add column``, ``drop column``, ``rename column``, ``rename``, ``type``, ``set default``, ``drop default``,
@@ -86,8 +79,7 @@ class AlterAction(Node):
     clause: LayoutClause | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AlterTable(Statement):
+class AlterTable(Statement, frozen=True):
     """``ALTER TABLE [IF EXISTS] t action``."""
 
     table: Name
@@ -95,8 +87,7 @@ class AlterTable(Statement):
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Comment(Statement):
+class Comment(Statement, frozen=True):
     """``COMMENT ON TABLE t IS 'text'``, ``COMMENT ON COLUMN t.a IS NULL``; ``kind`` is the word, lower case."""
 
     kind: str

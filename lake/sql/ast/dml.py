@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lake.sql.ast.base import Name, Node
 from lake.sql.ast.expr import Expr
 from lake.sql.ast.query import Query, SelectItem
 
 
-@dataclass(frozen=True, slots=True)
-class Statement(Node):
+class Statement(Node, frozen=True):
     """One statement."""
 
 
-@dataclass(frozen=True, slots=True)
-class Default(Expr):
+class Default(Expr, frozen=True):
     """DEFAULT in the place of a value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment(Node):
+class Assignment(Node, frozen=True):
     """``column = value``; the value may be DEFAULT."""
 
     column: str
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict(Node):
+class Conflict(Node, frozen=True):
     """``ON CONFLICT (columns) DO NOTHING``, ``DO UPDATE SET a = 1 WHERE condition``, ``INSERT OR REPLACE``.
 
     action  ``nothing``, ``update`` or ``replace``
@@ -40,8 +34,7 @@ class Conflict(Node):
     where: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Insert(Statement):
+class Insert(Statement, frozen=True):
     """``INSERT INTO t (columns) query`` or ``DEFAULT VALUES``; a VALUES list is the query's body.
 
     returning   items of ``RETURNING a, b``
@@ -58,8 +51,7 @@ class Insert(Statement):
     overriding: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Truncate(Statement):
+class Truncate(Statement, frozen=True):
     """``TRUNCATE [TABLE] a, b``."""
 
     tables: tuple[Name, ...]

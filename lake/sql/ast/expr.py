@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal as PyDecimal
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -13,13 +12,11 @@ if TYPE_CHECKING:
     from lake.sql.ast.query import Query
 
 
-@dataclass(frozen=True, slots=True)
-class Expr(Node):
+class Expr(Node, frozen=True):
     """An expression."""
 
 
-@dataclass(frozen=True, slots=True)
-class TypeName(Node):
+class TypeName(Node, frozen=True):
     """A type as written: ``DECIMAL(15, 2)[]``, ``ENUM('a', 'b')``; ``dimensions`` counts the brackets."""
 
     name: str
@@ -32,45 +29,39 @@ class TypeName(Node):
 # --- literals --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Literal(Expr):
+class Literal(Expr, frozen=True):
     """NULL, true, a whole number, a number with a point (exact), one with an exponent (float), text or bytes."""
 
     value: bool | int | PyDecimal | float | str | bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class TypedLiteral(Expr):
+class TypedLiteral(Expr, frozen=True):
     """``DATE '2024-01-01'``, ``TIMESTAMP '..'``, ``DECIMAL '1.5'``: any type name before a string."""
 
     type: TypeName
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class IntervalLiteral(Expr):
+class IntervalLiteral(Expr, frozen=True):
     """``INTERVAL '1 year 2 days'``; with ``unit``, ``INTERVAL '3' MONTH``, ``INTERVAL 3 MONTH``, ``'1-2' YEAR TO MONTH``."""
 
     text: str
     unit: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ListLiteral(Expr):
+class ListLiteral(Expr, frozen=True):
     """``[a, b]`` or ``ARRAY[a, b]``."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StructLiteral(Expr):
+class StructLiteral(Expr, frozen=True):
     """``{a: 1, 'b': 2}``."""
 
     fields: tuple[tuple[str, Expr], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter(Expr):
+class Parameter(Expr, frozen=True):
     """``$name`` or ``$1``; ``name`` has no dollar sign."""
 
     name: str
@@ -79,15 +70,13 @@ class Parameter(Expr):
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Column(Expr):
+class Column(Expr, frozen=True):
     """``a``, ``t.a``, ``schema.t.a``; binding decides which part is which (a later part may be a struct's field)."""
 
     name: Name
 
 
-@dataclass(frozen=True, slots=True)
-class Star(Expr):
+class Star(Expr, frozen=True):
     """``*`` or ``t.*`` in a select list, with its EXCLUDE, REPLACE and RENAME; also the argument of ``count(*)``."""
 
     qualifier: Name | None = None
@@ -96,8 +85,7 @@ class Star(Expr):
     rename: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Columns(Expr):
+class Columns(Expr, frozen=True):
     """``COLUMNS('regex')``, ``COLUMNS(*)``, ``COLUMNS(['a', 'b'])``, ``COLUMNS(c -> c LIKE 'a%')``."""
 
     pattern: Expr
@@ -106,16 +94,14 @@ class Columns(Expr):
 # --- operators -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Unary(Expr):
+class Unary(Expr, frozen=True):
     """``op`` is one of - + ~ @."""
 
     op: str
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Binary(Expr):
+class Binary(Expr, frozen=True):
     """Arithmetic, comparison, text, JSON and bit operators.
 
     ``op`` is the operator as written, with <> for !=: + - * / // % ^ ** || & | # << >> = <> < <= > >= ~ ~* !~ !~* -> ->>
@@ -127,37 +113,32 @@ class Binary(Expr):
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class And(Expr):
+class And(Expr, frozen=True):
     """A conjunction of two or more."""
 
     operands: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Or(Expr):
+class Or(Expr, frozen=True):
     """A disjunction of two or more."""
 
     operands: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Not(Expr):
+class Not(Expr, frozen=True):
     """NOT."""
 
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class IsNull(Expr):
+class IsNull(Expr, frozen=True):
     """``IS [NOT] NULL``."""
 
     operand: Expr
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class IsTruth(Expr):
+class IsTruth(Expr, frozen=True):
     """``IS [NOT] TRUE | FALSE | UNKNOWN``; ``value`` is None for UNKNOWN."""
 
     operand: Expr
@@ -165,8 +146,7 @@ class IsTruth(Expr):
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class IsDistinct(Expr):
+class IsDistinct(Expr, frozen=True):
     """``IS [NOT] DISTINCT FROM``; ``negated`` is the NOT."""
 
     left: Expr
@@ -174,8 +154,7 @@ class IsDistinct(Expr):
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Between(Expr):
+class Between(Expr, frozen=True):
     """``[NOT] BETWEEN [SYMMETRIC] low AND high``."""
 
     operand: Expr
@@ -185,8 +164,7 @@ class Between(Expr):
     symmetric: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class InList(Expr):
+class InList(Expr, frozen=True):
     """``[NOT] IN (a, b)``."""
 
     operand: Expr
@@ -204,8 +182,7 @@ class LikeKind(Enum):
     REGEX = "RLIKE"
 
 
-@dataclass(frozen=True, slots=True)
-class Like(Expr):
+class Like(Expr, frozen=True):
     """``[NOT] LIKE | ILIKE | SIMILAR TO pattern [ESCAPE c]``."""
 
     kind: LikeKind
@@ -215,8 +192,7 @@ class Like(Expr):
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Case(Expr):
+class Case(Expr, frozen=True):
     """``CASE [operand] WHEN .. THEN .. ELSE .. END``."""
 
     operand: Expr | None
@@ -224,8 +200,7 @@ class Case(Expr):
     otherwise: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class Cast(Expr):
+class Cast(Expr, frozen=True):
     """``CAST(x AS t)``, ``x::t``, ``TRY_CAST(x AS t)``; ``is_infix`` for the ``::`` form, which names the column."""
 
     operand: Expr
@@ -234,32 +209,28 @@ class Cast(Expr):
     is_infix: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Extract(Expr):
+class Extract(Expr, frozen=True):
     """``EXTRACT(field FROM x)``."""
 
     field: str
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class AtTimeZone(Expr):
+class AtTimeZone(Expr, frozen=True):
     """``x AT TIME ZONE zone``."""
 
     operand: Expr
     zone: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Subscript(Expr):
+class Subscript(Expr, frozen=True):
     """``x[i]``: an element, a struct's field or a map's value."""
 
     operand: Expr
     index: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Slice(Expr):
+class Slice(Expr, frozen=True):
     """``x[a:b]`` with either bound left out, or ``x[a:b:stride]``."""
 
     operand: Expr
@@ -268,23 +239,20 @@ class Slice(Expr):
     stride: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Row(Expr):
+class Row(Expr, frozen=True):
     """``(a, b)`` or ``ROW(a, b)``."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Lambda(Expr):
+class Lambda(Expr, frozen=True):
     """``x -> e``, ``(x, y) -> e``, ``LAMBDA x: e``."""
 
     parameters: tuple[str, ...]
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class ListComprehension(Expr):
+class ListComprehension(Expr, frozen=True):
     """``[e FOR x IN l IF c]``."""
 
     body: Expr
@@ -296,8 +264,7 @@ class ListComprehension(Expr):
 # --- calls -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SortItem(Node):
+class SortItem(Node, frozen=True):
     """An item of ORDER BY; ``nulls_first`` is None where the text does not say."""
 
     expr: Expr
@@ -332,16 +299,14 @@ class Exclusion(Enum):
     TIES = "TIES"
 
 
-@dataclass(frozen=True, slots=True)
-class FrameBound(Node):
+class FrameBound(Node, frozen=True):
     """One end of a frame; ``offset`` with PRECEDING and FOLLOWING."""
 
     kind: BoundKind
     offset: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Frame(Node):
+class Frame(Node, frozen=True):
     """``ROWS BETWEEN a AND b EXCLUDE ..``."""
 
     unit: FrameUnit
@@ -350,8 +315,7 @@ class Frame(Node):
     exclusion: Exclusion = Exclusion.NO_OTHERS
 
 
-@dataclass(frozen=True, slots=True)
-class Window(Node):
+class Window(Node, frozen=True):
     """``OVER (base PARTITION BY .. ORDER BY .. frame)``; ``OVER w`` has only ``base``."""
 
     base: str | None = None
@@ -360,16 +324,14 @@ class Window(Node):
     frame: Frame | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Argument(Node):
+class Argument(Node, frozen=True):
     """An argument of a call, with its name in ``name => value``."""
 
     value: Expr
     name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Expr):
+class Call(Expr, frozen=True):
     """``f([DISTINCT] args [ORDER BY ..]) [WITHIN GROUP (..)] [FILTER (WHERE ..)] [IGNORE NULLS] [OVER ..]``."""
 
     name: Name
@@ -385,29 +347,25 @@ class Call(Expr):
 # --- subqueries ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarSubquery(Expr):
+class ScalarSubquery(Expr, frozen=True):
     """``(SELECT ..)`` as a value."""
 
     query: Query
 
 
-@dataclass(frozen=True, slots=True)
-class ArraySubquery(Expr):
+class ArraySubquery(Expr, frozen=True):
     """``ARRAY(SELECT ..)``."""
 
     query: Query
 
 
-@dataclass(frozen=True, slots=True)
-class Exists(Expr):
+class Exists(Expr, frozen=True):
     """``EXISTS (SELECT ..)``."""
 
     query: Query
 
 
-@dataclass(frozen=True, slots=True)
-class InSubquery(Expr):
+class InSubquery(Expr, frozen=True):
     """``x [NOT] IN (SELECT ..)``; ``operand`` may be a Row."""
 
     operand: Expr
@@ -415,8 +373,7 @@ class InSubquery(Expr):
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Quantified(Expr):
+class Quantified(Expr, frozen=True):
     """``x op ANY|ALL (SELECT ..)`` or ``x op ANY|ALL (list)``; ``every`` is ALL."""
 
     op: str

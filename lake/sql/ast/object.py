@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lake.sql.ast.base import Name, Node
 from lake.sql.ast.dml import Statement
 from lake.sql.ast.expr import Expr
 from lake.sql.ast.table import IfTaken, SequenceOption
 
 
-@dataclass(frozen=True, slots=True)
-class CreateSequence(Statement):
+class CreateSequence(Statement, frozen=True):
     """``CREATE SEQUENCE s START WITH 10``."""
 
     name: Name
@@ -19,8 +16,7 @@ class CreateSequence(Statement):
     if_taken: IfTaken = IfTaken.FAIL
 
 
-@dataclass(frozen=True, slots=True)
-class AlterSequence(Statement):
+class AlterSequence(Statement, frozen=True):
     """``ALTER SEQUENCE s RESTART WITH 10``."""
 
     name: Name
@@ -28,8 +24,7 @@ class AlterSequence(Statement):
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RenameObject(Statement):
+class RenameObject(Statement, frozen=True):
     """``ALTER SEQUENCE | TYPE | INDEX a RENAME TO b``; ``kind`` is the word, lower case."""
 
     kind: str
@@ -38,8 +33,7 @@ class RenameObject(Statement):
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CreateType(Statement):
+class CreateType(Statement, frozen=True):
     """``CREATE TYPE t AS ENUM ('a', 'b')``."""
 
     name: Name
@@ -47,8 +41,7 @@ class CreateType(Statement):
     if_taken: IfTaken = IfTaken.FAIL
 
 
-@dataclass(frozen=True, slots=True)
-class AddValue(Statement):
+class AddValue(Statement, frozen=True):
     """``ALTER TYPE t ADD VALUE IF NOT EXISTS 'b' AFTER 'a'``; ``place`` is ``before`` or ``after`` a ``neighbour``."""
 
     name: Name
@@ -58,8 +51,7 @@ class AddValue(Statement):
     neighbour: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexKey(Node):
+class IndexKey(Node, frozen=True):
     """``a DESC NULLS LAST``; ``order`` holds the words after the expression."""
 
     expr: Expr
@@ -67,8 +59,7 @@ class IndexKey(Node):
     order: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CreateIndex(Statement):
+class CreateIndex(Statement, frozen=True):
     """``CREATE UNIQUE INDEX i ON t USING btree (a, lower(b)) INCLUDE (c) WHERE d``; ``where_text`` keeps the user's words."""
 
     name: Name | None

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import Enum
+from typing import ClassVar
 
 from lake.sql.ast.base import Name, Node
 from lake.sql.ast.expr import Argument, Expr, SortItem, Window
 
 
-@dataclass(frozen=True, slots=True)
-class Body(Node):
+class Body(Node, frozen=True):
     """What a query is made of before ORDER BY and LIMIT: Select, SetOperation, Values, or a Query in parentheses."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cte(Node):
+class Cte(Node, frozen=True):
     """``name (columns) [USING KEY (keys)] AS [[NOT] MATERIALIZED] (query)``.
 
     materialized  None where the text does not say
@@ -30,8 +28,7 @@ class Cte(Node):
     keys: tuple[SelectItem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Query(Body):
+class Query(Body, frozen=True):
     """``WITH .. body ORDER BY .. LIMIT .. OFFSET ..``.
 
     order_all   ORDER BY ALL, with its direction in ``order[0]`` (an empty ``order`` is ascending)
@@ -49,8 +46,7 @@ class Query(Body):
     with_ties: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SelectItem(Node):
+class SelectItem(Node, frozen=True):
     """An item of the select list; ``text`` is what the user wrote, for the names of unnamed columns.
 
     names  of the columns of a generator: ``AS (key, value)``
@@ -59,11 +55,12 @@ class SelectItem(Node):
     expr: Expr
     alias: str | None = None
     names: tuple[str, ...] = ()
-    text: str = field(default="", compare=False)
+    text: str = ""
+
+    uncompared: ClassVar[tuple[str, ...]] = ("span", "text")
 
 
-@dataclass(frozen=True, slots=True)
-class GroupingSets(Node):
+class GroupingSets(Node, frozen=True):
     """``GROUPING SETS``, ``ROLLUP`` or ``CUBE`` inside GROUP BY; a set is a tuple of expressions, or nested sets.
 
     kind   ``grouping sets``, ``rollup`` or ``cube``; ``GROUP BY ()`` is grouping sets of one empty set
@@ -73,8 +70,7 @@ class GroupingSets(Node):
     sets: tuple[tuple[Expr, ...] | GroupingSets, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Sample(Node):
+class Sample(Node, frozen=True):
     """``TABLESAMPLE method (10 PERCENT | 100 ROWS) REPEATABLE (seed)`` or ``USING SAMPLE``."""
 
     amount: Expr
@@ -83,8 +79,7 @@ class Sample(Node):
     seed: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Select(Body):
+class Select(Body, frozen=True):
     """``SELECT [DISTINCT [ON (..)]] items FROM .. WHERE .. GROUP BY .. HAVING .. WINDOW .. QUALIFY ..``.
 
     sources       FROM items parted by commas
@@ -112,8 +107,7 @@ class SetKind(Enum):
     EXCEPT = "EXCEPT"
 
 
-@dataclass(frozen=True, slots=True)
-class SetOperation(Body):
+class SetOperation(Body, frozen=True):
     """``left UNION [ALL] [BY NAME] right``."""
 
     kind: SetKind
@@ -123,8 +117,7 @@ class SetOperation(Body):
     by_name: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Values(Body):
+class Values(Body, frozen=True):
     """``VALUES (1, 'a'), (2, 'b')``; the rows of a long INSERT are ``lake.sql.plain_rows``."""
 
     rows: Sequence[tuple[Expr, ...]]
@@ -133,29 +126,25 @@ class Values(Body):
 # --- FROM ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Source(Node):
+class Source(Node, frozen=True):
     """An item of FROM."""
 
 
-@dataclass(frozen=True, slots=True)
-class Alias(Node):
+class Alias(Node, frozen=True):
     """``AS name (columns)``."""
 
     name: str
     columns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TimeTravel(Node):
+class TimeTravel(Node, frozen=True):
     """``AT (VERSION => n)``, ``TIMESTAMP AS OF ..`` and the like; ``kind`` is version, timestamp or offset."""
 
     kind: str
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class TableSource(Source):
+class TableSource(Source, frozen=True):
     """A table, view or CTE by name."""
 
     name: Name
@@ -164,8 +153,7 @@ class TableSource(Source):
     sample: Sample | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FileSource(Source):
+class FileSource(Source, frozen=True):
     """``FROM 'file.parquet'``: the reader is chosen by the extension."""
 
     path: str
@@ -173,8 +161,7 @@ class FileSource(Source):
     sample: Sample | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionSource(Source):
+class FunctionSource(Source, frozen=True):
     """``[LATERAL] f(args) [WITH ORDINALITY] AS t(a, b)``; ``unnest(..)`` too."""
 
     name: Name
@@ -184,8 +171,7 @@ class FunctionSource(Source):
     sample: Sample | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SubquerySource(Source):
+class SubquerySource(Source, frozen=True):
     """``[LATERAL] (query) AS t(a, b)``."""
 
     query: Query
@@ -206,8 +192,7 @@ class JoinKind(Enum):
     ANTI = "ANTI"
 
 
-@dataclass(frozen=True, slots=True)
-class JoinSource(Source):
+class JoinSource(Source, frozen=True):
     """``left [NATURAL] kind JOIN right ON condition | USING (columns)``; with ``alias`` where it stands in parentheses.
 
     asof   ASOF JOIN; ``match`` holds the condition of MATCH_CONDITION where that form is written
@@ -224,8 +209,7 @@ class JoinSource(Source):
     alias: Alias | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pivot(Source):
+class Pivot(Source, frozen=True):
     """``PIVOT t ON columns IN (..) USING aggregates GROUP BY ..`` and ``t PIVOT (agg FOR c IN (..))``.
 
     ``on`` pairs an expression with its values, empty where the values are to be found.
@@ -238,8 +222,7 @@ class Pivot(Source):
     alias: Alias | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Unpivot(Source):
+class Unpivot(Source, frozen=True):
     """``UNPIVOT t ON a, b INTO NAME n VALUE v`` and ``t UNPIVOT [INCLUDE NULLS] (v FOR n IN (a, b))``."""
 
     source: Source

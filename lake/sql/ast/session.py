@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lake.sql.ast.base import Name
 from lake.sql.ast.dml import Statement
 from lake.sql.ast.expr import Expr, TypeName
 from lake.sql.ast.query import Query
 
 
-@dataclass(frozen=True, slots=True)
-class QueryStatement(Statement):
+class QueryStatement(Statement, frozen=True):
     """A query as a statement."""
 
     query: Query
 
 
-@dataclass(frozen=True, slots=True)
-class Explain(Statement):
+class Explain(Statement, frozen=True):
     """``EXPLAIN [ANALYZE] statement``."""
 
     statement: Statement
@@ -26,60 +22,52 @@ class Explain(Statement):
     verbose: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Describe(Statement):
+class Describe(Statement, frozen=True):
     """``DESCRIBE t`` or ``DESCRIBE query``."""
 
     target: Name | Query
 
 
-@dataclass(frozen=True, slots=True)
-class Summarize(Statement):
+class Summarize(Statement, frozen=True):
     """``SUMMARIZE t`` or ``SUMMARIZE query``."""
 
     target: Name | Query
 
 
-@dataclass(frozen=True, slots=True)
-class ShowObjects(Statement):
+class ShowObjects(Statement, frozen=True):
     """``SHOW TABLES | VIEWS | SCHEMAS | FUNCTIONS | DATABASES [LIKE pattern]``; ``kind`` is the word, lower case."""
 
     kind: str
     like: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShowColumns(Statement):
+class ShowColumns(Statement, frozen=True):
     """``SHOW COLUMNS FROM t``."""
 
     table: Name
 
 
-@dataclass(frozen=True, slots=True)
-class ShowCreate(Statement):
+class ShowCreate(Statement, frozen=True):
     """``SHOW CREATE TABLE | VIEW t``."""
 
     kind: str
     name: Name
 
 
-@dataclass(frozen=True, slots=True)
-class ShowSetting(Statement):
+class ShowSetting(Statement, frozen=True):
     """``SHOW name`` or ``SHOW ALL`` (name ``all``)."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class SetSetting(Statement):
+class SetSetting(Statement, frozen=True):
     """``SET name = value``; ``value`` None is RESET (name ``all`` resets all)."""
 
     name: str
     value: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class Prepare(Statement):
+class Prepare(Statement, frozen=True):
     """``PREPARE name (types) AS statement``."""
 
     name: str
@@ -87,35 +75,30 @@ class Prepare(Statement):
     statement: Statement
 
 
-@dataclass(frozen=True, slots=True)
-class Execute(Statement):
+class Execute(Statement, frozen=True):
     """``EXECUTE name (arguments)``."""
 
     name: str
     arguments: tuple[Expr, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Deallocate(Statement):
+class Deallocate(Statement, frozen=True):
     """``DEALLOCATE name``; None for all."""
 
     name: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint(Statement):
+class Checkpoint(Statement, frozen=True):
     """``CHECKPOINT``: tier what waits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Analyze(Statement):
+class Analyze(Statement, frozen=True):
     """``ANALYZE [t]``: accepted, nothing to do, since statistics are kept with every commit."""
 
     table: Name | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction(Statement):
+class Transaction(Statement, frozen=True):
     """``BEGIN``, ``COMMIT``, ``ROLLBACK``, ``SAVEPOINT s``, ``RELEASE s``, ``ROLLBACK TO s``; ``kind`` in those words.
 
     name    the savepoint's

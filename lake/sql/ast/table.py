@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from lake.sql.ast.base import Name, Node
@@ -20,8 +19,7 @@ class IfTaken(Enum):
     ALTER = "OR ALTER"
 
 
-@dataclass(frozen=True, slots=True)
-class TableConstraint(Node):
+class TableConstraint(Node, frozen=True):
     """``[CONSTRAINT name] UNIQUE (columns)``, ``CHECK (condition)``, ``FOREIGN KEY (columns) REFERENCES u (columns)`` ..
 
     kind   ``primary key``, ``unique``, ``check`` or ``foreign key``
@@ -37,8 +35,7 @@ class TableConstraint(Node):
     target_columns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceOption(Node):
+class SequenceOption(Node, frozen=True):
     """An option of a sequence: ``increment``, ``low``, ``high``, ``start``, ``cache``, ``cycle``, ``restart`` or ``type``.
 
     value  its number; None of NO MINVALUE, NO MAXVALUE and a bare RESTART; whether it cycles
@@ -48,16 +45,14 @@ class SequenceOption(Node):
     value: int | bool | TypeName | None
 
 
-@dataclass(frozen=True, slots=True)
-class Identity(Node):
+class Identity(Node, frozen=True):
     """``GENERATED ALWAYS AS IDENTITY (options)``; ``kind`` is ``always`` or ``by default``."""
 
     kind: str
     options: tuple[SequenceOption, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnDefinition(Node):
+class ColumnDefinition(Node, frozen=True):
     """``name type [NOT NULL] [DEFAULT expr] [CHECK (cond)]`` ..; ``default_text`` keeps the user's words.
 
     rules  PRIMARY KEY, UNIQUE, CHECK and REFERENCES of the column alone, without naming it
@@ -75,8 +70,7 @@ class ColumnDefinition(Node):
     identity: Identity | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutClause(Node):
+class LayoutClause(Node, frozen=True):
     """``PARTITION BY expr``, ``CLUSTER BY (columns)``, ``SEQUENCE BY column``, ``TTL expr``; ``kind`` is those words."""
 
     kind: str
@@ -84,16 +78,14 @@ class LayoutClause(Node):
     expr: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Option(Node):
+class Option(Node, frozen=True):
     """``name = value`` of a WITH clause; the value is text, a number or a list of names."""
 
     name: str
     value: str | int | float | bool | tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTable(Statement):
+class CreateTable(Statement, frozen=True):
     """``CREATE TABLE t (columns, constraints) clauses WITH (options)``, ``.. LIKE s`` and ``.. AS query``."""
 
     name: Name
@@ -108,8 +100,7 @@ class CreateTable(Statement):
     temporary: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CreateClone(Statement):
+class CreateClone(Statement, frozen=True):
     """``CREATE TABLE t [SHALLOW] CLONE s``."""
 
     name: Name
@@ -117,15 +108,13 @@ class CreateClone(Statement):
     if_taken: IfTaken = IfTaken.FAIL
 
 
-@dataclass(frozen=True, slots=True)
-class CreateOrAlterTable(Statement):
+class CreateOrAlterTable(Statement, frozen=True):
     """``CREATE OR ALTER TABLE t (..)``: the table as ``made`` has it, by what may be altered."""
 
     made: CreateTable
 
 
-@dataclass(frozen=True, slots=True)
-class CreateExternal(Statement):
+class CreateExternal(Statement, frozen=True):
     """``CREATE EXTERNAL TABLE t (columns) STORED AS format LOCATION 'place' OPTIONS (..)``."""
 
     name: Name
@@ -137,8 +126,7 @@ class CreateExternal(Statement):
     if_taken: IfTaken = IfTaken.FAIL
 
 
-@dataclass(frozen=True, slots=True)
-class Copy(Statement):
+class Copy(Statement, frozen=True):
     """``COPY t | (query) TO 'place' STORED AS format PARTITIONED BY (columns) OPTIONS (..)``."""
 
     source: Name | Query
@@ -148,8 +136,7 @@ class Copy(Statement):
     options: tuple[Option, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CreateView(Statement):
+class CreateView(Statement, frozen=True):
     """``CREATE VIEW v (columns) AS query``; ``query_text`` is what the catalog keeps."""
 
     name: Name
@@ -160,8 +147,7 @@ class CreateView(Statement):
     temporary: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Drop(Statement):
+class Drop(Statement, frozen=True):
     """``DROP TABLE | VIEW | SCHEMA [IF EXISTS] a, b [CASCADE | PURGE]``; ``kind`` is the word, lower case.
 
     purge   nothing is kept for UNDROP
@@ -174,23 +160,20 @@ class Drop(Statement):
     purge: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Undrop(Statement):
+class Undrop(Statement, frozen=True):
     """``UNDROP TABLE t``."""
 
     table: Name
 
 
-@dataclass(frozen=True, slots=True)
-class Restore(Statement):
+class Restore(Statement, frozen=True):
     """``RESTORE TABLE t TO VERSION AS OF n | TIMESTAMP AS OF '..'``."""
 
     table: Name
     at: TimeTravel
 
 
-@dataclass(frozen=True, slots=True)
-class CreateSchema(Statement):
+class CreateSchema(Statement, frozen=True):
     """``CREATE SCHEMA [IF NOT EXISTS] s``."""
 
     name: str

@@ -10,8 +10,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lake.errors import DatatypeMismatch, GroupingFailure, InvalidColumnReference, UndefinedFunction, WrongObjectType
 from lake.sql import ast, bound, plan
@@ -222,8 +225,7 @@ def bind_grouping(call: ast.Call, env: Env) -> Expr:
 # --- over groups -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Regroup:
+class Regroup(Struct, frozen=True):
     """Moves expressions from FROM's columns to the outputs of an Aggregate.
 
     groups  group expressions and the outputs that stand for them

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lake.arrow_names import common_spelling
 from lake.errors import DatatypeMismatch, InvalidColumnReference

@@ -12,8 +12,10 @@ The table comes with hidden columns that name each row; which they are is the wr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lake.errors import DuplicateColumn, InvalidColumnReference, SyntaxFailure, UndefinedColumn
 from lake.sql import ast, bound, plan
@@ -31,8 +33,7 @@ Defaults = Mapping[str, ast.Expr]
 EXCLUDED: Final = "excluded"  # what ON CONFLICT calls the rows to be inserted
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedRows:
+class ChangedRows(Struct, frozen=True):
     """The rows a statement changes.
 
     plan      answers ``hidden``, ``action`` and ``columns``

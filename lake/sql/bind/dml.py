@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lake.errors import DuplicateColumn, LakeError, SyntaxFailure, UndefinedColumn
 from lake.sql import ast, plan
@@ -16,8 +18,7 @@ from lake.sql.catalog import TableColumn
 from lake.types import DOUBLE, Integer, Text, Type
 
 
-@dataclass(frozen=True, slots=True)
-class InsertRows:
+class InsertRows(Struct, frozen=True):
     """The rows of an INSERT.
 
     plan   answers every column of the table in its order and type; what was not given is its default, or NULL

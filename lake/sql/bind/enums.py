@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from lake.errors import DatatypeMismatch, FeatureNotSupported
 from lake.sql import ast

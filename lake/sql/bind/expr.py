@@ -7,9 +7,10 @@ calls of the registry. A left-leaning chain of operators (``1 + 1 + 1 ..``) is b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal as PyDecimal
 from typing import Final
+
+from msgspec.structs import replace
 
 from lake.arrow_names import arrow_spelling
 from lake.errors import (

@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lake.errors import (
     FeatureNotSupported,
@@ -92,7 +94,7 @@ def _bind_spark_query(source: ast.FunctionSource, env: Env) -> From:
     if len(statements) != 1 or not isinstance(statements[0], ast.QueryStatement):
         raise SyntaxFailure("spark_sql() takes the text of one query", position=position)
     shared, settings = env.shared, env.shared.settings
-    shared.settings = replace(settings, dialect="spark")
+    shared.settings = dataclasses.replace(settings, dialect="spark")
     shared.view_depth += 1
     try:
         made = shared.bind_query(statements[0].query, Scope(), shared)

@@ -9,8 +9,9 @@ of that one item. The *_outer forms keep a row without elements, its columns NUL
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from lake.errors import FeatureNotSupported, InvalidColumnReference, InvalidParameter, UndefinedFunction
 from lake.sql import ast

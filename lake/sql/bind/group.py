@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import Final
+
+from msgspec.structs import replace
 
 from lake.errors import InvalidColumnReference, StatementTooComplex
 from lake.sql import ast

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
 
 from lake.arrow_names import common_spelling
 from lake.errors import AmbiguousFunction, UndefinedFunction, UndefinedObject
@@ -56,8 +58,7 @@ LITERAL_COSTS: Final = {Timestamp: 10.0, Date: 10.1, Float: 10.2, Decimal: 10.3,
 GENERIC: Final = frozenset(("ANY", "NUMERIC", "INTEGER", "DECIMAL", "TEMPORAL"))
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """An overload with its arguments cast to it, defaults filled in, and the type it answers."""
 
     function: Function

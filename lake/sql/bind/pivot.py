@@ -6,9 +6,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from typing import Final
+
+from msgspec.structs import replace
 
 from lake.errors import FeatureNotSupported, StatementTooComplex, SyntaxFailure
 from lake.sql import ast, bound, plan

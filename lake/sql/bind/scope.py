@@ -14,8 +14,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lake.errors import (
     AmbiguousColumn,
@@ -39,8 +43,7 @@ if TYPE_CHECKING:
 VIEW_DEPTH_MAX: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """A bound query: its plan, the columns of the answer in order, and their names.
 
     others  the names that further sides of a set operation have for the columns, which its ORDER BY may use too
@@ -52,8 +55,7 @@ class Bound:
     others: tuple[tuple[str, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A column that can be named.
 
     path      the table's alias, or its full name where it has none; empty for a column merged by USING
@@ -81,8 +83,7 @@ class Entry:
         return self.column
 
 
-@dataclass(frozen=True, slots=True)
-class Cte:
+class Cte(Struct, frozen=True):
     """A common table expression in reach: inlined from ``query``, or read by number with ``outputs`` as its columns."""
 
     name: str
@@ -94,8 +95,7 @@ class Cte:
     recursive: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """The columns of one query's FROM, the scope around it, and the common table expressions in reach.
 
     env  of a scope around a subquery: the place where the subquery stands
@@ -103,7 +103,7 @@ class Scope:
 
     entries: tuple[Entry, ...] = ()
     outer: Scope | None = None
-    ctes: Mapping[str, Cte] = field(default_factory=dict)
+    ctes: Mapping[str, Cte] = msgspec.field(default_factory=dict)
     env: Env | None = None
 
     def over(self, entries: Iterable[Entry]) -> Scope:
@@ -171,8 +171,7 @@ def _undefined(node: Plan) -> frozenset[int]:
     return frozenset(part.cte for part in parts if isinstance(part, CteScan)) - defined
 
 
-@dataclass(frozen=True, slots=True)
-class Env:
+class Env(Struct, frozen=True):
     """Where an expression stands: the names it sees and what it may hold.
 
     clause      the words of an error: ``WHERE``, ``JOIN conditions``
@@ -189,8 +188,8 @@ class Env:
     aggregates: Aggregates | None = None
     windows: Windows | None = None
     unnests: Unnests | None = None
-    aliases: Mapping[str, ast.Expr] = field(default_factory=dict)
-    locals: Mapping[str, Column] = field(default_factory=dict)
+    aliases: Mapping[str, ast.Expr] = msgspec.field(default_factory=dict)
+    locals: Mapping[str, Column] = msgspec.field(default_factory=dict)
 
     def bind(self, expr: ast.Expr) -> Expr:
         """The bound form of ``expr``; an error that does not know its place is given the innermost expression's."""
@@ -233,8 +232,7 @@ def binds(*classes: type[ast.Expr]) -> Callable[[B], B]:
     return register
 
 
-@dataclass(frozen=True, slots=True)
-class Ready(ast.Expr):
+class Ready(ast.Expr, frozen=True):
     """An expression that is bound already, in the place of one that is not: what ``*`` stands for, and the like."""
 
     expr: Expr
@@ -247,16 +245,14 @@ def bind_ready(node: Ready, env: Env) -> Expr:
     return node.expr
 
 
-@dataclass(frozen=True, slots=True)
-class From:
+class From(Struct, frozen=True):
     """A bound item of FROM: its plan and the columns it brings in reach."""
 
     plan: Plan
     entries: tuple[Entry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadySource(ast.Source):
+class ReadySource(ast.Source, frozen=True):
     """An item of FROM that is bound already."""
 
     made: From

@@ -9,7 +9,9 @@ groups they are then moved over the groups (``aggregate.Regroup``), and the plan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from lake.errors import AmbiguousColumn, InvalidColumnReference, WindowingFailure
 from lake.sql import ast, bound, plan

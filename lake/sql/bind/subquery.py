@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from lake.errors import FeatureNotSupported, SyntaxFailure, WrongObjectType
 from lake.sql import ast, bound, plan

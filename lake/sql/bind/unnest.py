@@ -11,7 +11,9 @@ A call becomes a column that is made above groups and windows, or below them whe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from lake.errors import FeatureNotSupported, UndefinedFunction
 from lake.sql import ast, bound, plan

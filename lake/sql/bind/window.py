@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lake.errors import DatatypeMismatch, FeatureNotSupported, NumericOutOfRange, WindowingFailure, WrongObjectType
 from lake.sql import ast, plan
@@ -38,8 +41,7 @@ RUNNING: Final = Frame(FrameUnit.RANGE, FrameBound(BoundKind.UNBOUNDED_PRECEDING
 SORTS_ITSELF: Final = frozenset(("fill",))  # of whole partitions, whatever the frame: their own order is the window's
 
 
-@dataclass(frozen=True, slots=True)
-class Over:
+class Over(Struct, frozen=True):
     """What a call's window is: rows parted, ordered."""
 
     partition: tuple[Expr, ...]

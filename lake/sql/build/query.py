@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lake.sql import ast
 from lake.sql.build.base import BaseBuild
 
 
-@dataclass(frozen=True, slots=True)
-class Tail:
+class Tail(Struct, frozen=True):
     """ORDER BY, LIMIT and OFFSET of a query, as fields of ``ast.Query``."""
 
     fields: dict[str, Any]

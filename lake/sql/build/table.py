@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lake.errors import FeatureNotSupported
 from lake.sql import ast
@@ -16,8 +18,7 @@ Clause = ast.LayoutClause | tuple[ast.Option, ...]
 Clauses = tuple[Clause, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """``CREATE OR REPLACE TEMPORARY TABLE t``."""
 
     name: ast.Name

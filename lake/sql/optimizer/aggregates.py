@@ -11,7 +11,8 @@ aggregates over rows that are unique is a projection, and a key that is computed
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lake.sql import plan as plans
 from lake.sql.bound import Column, Expr, Lambda, columns_of, walk

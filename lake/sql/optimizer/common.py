@@ -11,8 +11,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lake.sql import bound
 from lake.sql import plan as plans
@@ -178,9 +180,9 @@ def _shape(value: Any, numbers: dict[int, int]) -> Any:
     kind = type(value)
     if isinstance(value, Table | Function):
         return id(value)
-    if not hasattr(kind, "__dataclass_fields__"):
+    if not issubclass(kind, Struct):
         return (kind.__name__, value)
-    names = bound.names_of_fields(kind)
+    names = kind.__struct_fields__
     if isinstance(value, Plan):
         names = tuple(sorted(names, key=lambda name: not isinstance(getattr(value, name), Plan)))
     return (kind.__name__, *[_shape(getattr(value, name), numbers) for name in names])

@@ -8,8 +8,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from lake.sql.bound import And, Cast, Compare, Expr, InList, Literal, Or
 from lake.sql.optimizer.expressions import UNKNOWN, is_not_null, is_null
@@ -147,8 +148,7 @@ def _compare_instants(op: str, operand: Expr, value: Literal) -> Expr | None:
             return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Fitted:
+class _Fitted(Struct, frozen=True):
     """A number seen from a type of fewer digits: the largest value not above it, and whether it is that value.
 
     is_below, is_above   the number lies outside the type's range, on that side

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from lake.sql.bound import AggregateCall, Column, Expr, Frame, FrameBound, SortKey, WindowCall
 from lake.sql.optimizer.planning import Planning, walk_deep
@@ -36,11 +37,11 @@ def _renamed(value: Any, columns: dict[int, Column], ctes: dict[int, int]) -> An
     if not isinstance(value, Expr | Plan | SortKey | AggregateCall | WindowCall | Frame | FrameBound):
         return value
     changed: dict[str, Any] = {}
-    for item in fields(value):
-        before = getattr(value, item.name)
+    for name in value.__struct_fields__:
+        before = getattr(value, name)
         after = _renamed(before, columns, ctes)
         if after is not before:
-            changed[item.name] = after
+            changed[name] = after
     if isinstance(value, CteScan | Materialize | Recursion) and value.cte in ctes:
         changed["cte"] = ctes[value.cte]
     return replace(value, **changed) if changed else value

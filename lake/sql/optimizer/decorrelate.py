@@ -15,8 +15,9 @@ Source: Neumann and Kemper, "Unnesting Arbitrary Queries", BTW 2015.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from functools import reduce
+
+from msgspec.structs import replace
 
 from lake.errors import FeatureNotSupported
 from lake.sql import bound
@@ -104,7 +105,7 @@ def _lift_expressions(node: plans.P, planning: Planning) -> plans.P:
     """A node of one input with its subqueries joined to that input."""
     lifting = Lifting(node.inputs[0], planning)
     changed = plans.map_expressions(node, lifting.lift)
-    return replace(changed, input=lifting.input)  # type: ignore[call-arg]
+    return replace(changed, input=lifting.input)
 
 
 def _lift_filter(node: Filter, planning: Planning) -> Plan:
@@ -274,11 +275,11 @@ class Lifting:
             case Lambda(parameters=parameters):
                 self._refuse_parameters(expr, columns_in(parameters))
         changed = {}
-        for item in fields(expr):
-            before = getattr(expr, item.name)
+        for name in expr.__struct_fields__:
+            before = getattr(expr, name)
             after = bound.map_expressions(before, lambda part: self.lift(part, guard))
             if after is not before:
-                changed[item.name] = after
+                changed[name] = after
         return replace(expr, **changed)
 
     def join_conjunct(self, conjunct: Expr) -> bool:

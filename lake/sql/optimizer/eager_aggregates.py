@@ -14,8 +14,10 @@ Source: Yan and Larson, "Eager Aggregation and Lazy Aggregation", VLDB 1995.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lake.sql import bound
 from lake.sql import plan as plans
@@ -42,8 +44,7 @@ TEXT_WEIGHT: Final = 3.0
 KEEPING_LEFT: Final = frozenset((JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A node of the input whose rows may be aggregated first.
 
     needed   ids of the columns used above it

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnEstimate:
+class ColumnEstimate(Struct, frozen=True):
     """What is thought of a column's values; None where nothing is. ``min`` and ``max`` are physical values.
 
     table_rows  rows of the table the column comes from
@@ -22,8 +22,7 @@ class ColumnEstimate:
     domain: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """Rows of a node, and its columns by id."""
 
     rows: float

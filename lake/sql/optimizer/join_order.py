@@ -16,7 +16,10 @@ Optimal Bushy Join Trees without Cross Products", VLDB 2006 (DPccp).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lake.sql import bound
 from lake.sql import plan as plans
@@ -49,16 +52,14 @@ def order_joins(plan: Plan, planning: Planning) -> Plan:
             return plans.with_inputs(plan, lambda child: order_joins(child, planning))
 
 
-@dataclass(frozen=True, slots=True)
-class Predicate:
+class Predicate(Struct, frozen=True):
     """A condition of the region and the relations it names, as bits."""
 
     expr: Expr
     names: int
 
 
-@dataclass(frozen=True, slots=True)
-class Attachment:
+class Attachment(Struct, frozen=True):
     """The join that attaches a relation: allowed on any left side that holds the relations of ``needs``."""
 
     join: Join
@@ -66,8 +67,7 @@ class Attachment:
     factor: float
 
 
-@dataclass(frozen=True, slots=True)
-class Equality:
+class Equality(Struct, frozen=True):
     """Columns of several relations that are all equal; ``columns`` holds one for each relation, ``names`` those as bits."""
 
     columns: dict[int, Column]
@@ -282,8 +282,7 @@ def _correct_for_composite_keys(region: Region) -> None:
 # --- the search ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(Struct):
     """The cheapest way found to join a set: from two smaller sets, the right one built; a relation has none.
 
     rows      of the set

@@ -8,8 +8,9 @@ built whatever its size.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from lake.sql import plan as plans
 from lake.sql.optimizer.copies import aligned

@@ -11,7 +11,7 @@ that are constant or repeat, and all keys after those that already tell every ro
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from lake.sql import plan as plans
 from lake.sql.bound import Column, Expr, Literal, SortKey

@@ -12,7 +12,9 @@ divide between them. Parts are taken only of what cannot overflow before the who
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from lake.sql.bound import AggregateCall, Call, Cast, Column, Expr
 from lake.sql.optimizer.planning import Planning

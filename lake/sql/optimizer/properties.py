@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, assert_never
+
+from msgspec import Struct
 
 from lake.sql import bound
 from lake.sql import plan as plans
@@ -51,8 +52,7 @@ ONE_ROW: Final[frozenset[int]] = frozenset()
 """The key of at most one row: no column is needed to tell rows apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class Properties:
+class Properties(Struct, frozen=True):
     """Facts of a node.
 
     non_null   columns that are never NULL

@@ -13,7 +13,8 @@ them. A projection over a projection is one. An outer join whose right side adds
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lake.sql import bound
 from lake.sql import plan as plans

@@ -13,8 +13,10 @@ Source: Neumann and Kemper, "Unnesting Arbitrary Queries", BTW 2015, section 3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from lake.errors import FeatureNotSupported
 from lake.sql import bound

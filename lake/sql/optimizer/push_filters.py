@@ -12,8 +12,9 @@ each side what all its branches ask of that side alone. Volatile conjuncts stay 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from lake.sql import bound
 from lake.sql import plan as plans

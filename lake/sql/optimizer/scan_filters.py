@@ -9,8 +9,9 @@ columns before the others. Everything else keeps its place behind them: what gua
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from lake.sql import bound
 from lake.sql import plan as plans

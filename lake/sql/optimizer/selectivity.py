@@ -7,8 +7,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from lake.sql import bound
 from lake.sql.bound import And, Call, Cast, Column, Compare, Expr, InList, IsNull, Literal, Not, Or

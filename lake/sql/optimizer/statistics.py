@@ -9,8 +9,9 @@ Source: Selinger et al., "Access Path Selection in a Relational Database Managem
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final, assert_never
+
+from msgspec.structs import replace
 
 from lake.sql import bound
 from lake.sql.bound import Column, Expr, Literal

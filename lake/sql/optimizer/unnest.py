@@ -17,8 +17,9 @@ Source: Neumann and Kemper, "Unnesting Arbitrary Queries", BTW 2015.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from lake.sql import bound
 from lake.sql import plan as plans
