@@ -80,3 +80,20 @@ def test_a_table_made_anew_is_read_anew(db: EmbeddedConnection) -> None:
     assert db.session.execute("SELECT * FROM again WHERE id = 1").rows() == [(1, "x")]
     db.sql("ALTER TABLE again ADD COLUMN c INT")
     assert db.session.execute("SELECT * FROM again WHERE id = 1").rows() == [(1, "x", None)]
+
+
+@pytest.mark.parametrize(("text", "params", "rows"), [
+    ("UPDATE n SET value = value + 1, name = $new WHERE id = $id", {"id": 7, "new": "x"}, 1),
+    ("UPDATE n SET value = 0 WHERE id = $id", {"id": 9}, 0), ("DELETE FROM n WHERE n.id = 10", {}, 1),
+    ("DELETE FROM n WHERE id = $id", {"id": 10}, 0), ("UPDATE pairs AS p SET c = p.c + 1 WHERE p.b = 'x' AND a = $a", {"a": 1}, 1),
+])  # fmt: skip
+def test_the_row_of_a_key_is_changed_without_the_engine(
+    db: EmbeddedConnection, monkeypatch: pytest.MonkeyPatch, text: str, params: dict[str, object], rows: int
+) -> None:
+    """What the row is then, ``tests/slt/statements/keyed.slt`` says."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the engine is asked")
+
+    monkeypatch.setattr("lake.db.run.Run.optimize", refuse)
+    assert db.session.execute(text, params).count == rows

@@ -40,7 +40,10 @@ def changed_row(run: Run, found: plan.Plan, source: TableSnapshot) -> list[pa.Re
             pass
         case _:
             return None
-    if scan.table.rows is not source or any(isinstance(node, SUBQUERIES) for each in exprs for node in bound.walk(each)):
+    rows = scan.table.rows
+    if not isinstance(rows, TableSnapshot) or rows.table is not source.table or rows.snapshot is not source.snapshot:
+        return None
+    if any(isinstance(node, SUBQUERIES) for each in exprs for node in bound.walk(each)):
         return None
     key = _key(run, tests, scan, source)
     if key is None:
@@ -48,8 +51,8 @@ def changed_row(run: Run, found: plan.Plan, source: TableSnapshot) -> list[pa.Re
     names = [column_name(column) for column in scan.outputs]
     outputs = [column_name(column) for column in found.columns]
     program = Program(exprs, run.context())
-    rows = [batch.rename_columns(names) for part in source.parts(scan.names, key) for batch in part.read()]
-    return [pa.RecordBatch.from_arrays(program.run(batch), names=outputs) for batch in rows]
+    read = [batch.rename_columns(names) for part in source.parts(scan.names, key) for batch in part.read()]
+    return [pa.RecordBatch.from_arrays(program.run(batch), names=outputs) for batch in read]
 
 
 def _key(run: Run, tests: Sequence[Expr], scan: plan.Scan, source: TableSnapshot) -> list[Predicate] | None:
