@@ -23,7 +23,7 @@ NULL_ORDERS: Final = {
     "nulls_last": "nulls_last", "nulls last": "nulls_last", "last": "nulls_last",
     "nulls_first_on_asc_last_on_desc": "nulls_min", "sqlite": "nulls_min", "mysql": "nulls_min",
     "nulls_last_on_asc_first_on_desc": "nulls_max", "postgres": "nulls_max",
-    "nulls_min": "nulls_min", "nulls_max": "nulls_max",
+    "nulls_min": "nulls_min", "nulls_max": "nulls_max", "": "nulls_max",
 }  # fmt: skip
 DIALECTS: Final = ("postgres", "postgresql", "generic", "duckdb", "spark", "databricks")
 ALIASES: Final = {

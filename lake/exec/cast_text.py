@@ -43,6 +43,7 @@ from lake.types import (
     Type,
 )
 
+DAYS_OF_FOUR_DIGITS: Final = (-719_162, 2_932_896)  # 0001-01-01 and 9999-12-31, which Arrow writes as we do
 NANOSECONDS_OF_DAY: Final = 86_400_000_000_000
 _INTEGER_NAMES: Final = {8: "tinyint", 16: "smallint", 32: "integer", 64: "bigint"}
 UUID_FORM: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
@@ -254,8 +255,10 @@ def to_text(value: pa.Array, source: Type, *, for_json: bool = False, is_try: bo
     match source:
         case Null():
             return pa.nulls(len(value), pa.string())
-        case Integer() | Boolean() | Date():
+        case Integer() | Boolean():
             return value.cast(pa.string())
+        case Date():
+            return date_text(value)
         case Text() | Json():
             return value
         case Float(bits):
@@ -358,6 +361,15 @@ def one_decimal_text(number: int, scale: int) -> str:
     digits = str(abs(number)).rjust(scale + 1, "0")
     sign = "-" if number < 0 else ""
     return f"{sign}{digits}" if scale == 0 else f"{sign}{digits[:-scale]}.{digits[-scale:]}"
+
+
+def date_text(value: pa.Array) -> pa.Array:
+    """``2024-03-01``; years of more digits have their sign: ``+10001-01-27``."""
+    days = views.values_of(value)
+    if not len(days) or (days.min() >= DAYS_OF_FOUR_DIGITS[0] and days.max() <= DAYS_OF_FOUR_DIGITS[1]):
+        return value.cast(pa.string())
+    texts = np.datetime_as_string(days.astype("datetime64[D]")).astype(object)
+    return pa.array(np.where(days > DAYS_OF_FOUR_DIGITS[1], "+", "") + texts, pa.string(), mask=~np.asarray(value.is_valid()))
 
 
 def timestamp_text(value: pa.Array, *, zoned: bool) -> pa.Array:

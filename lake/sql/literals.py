@@ -156,6 +156,13 @@ def parse_timestamp(text: str, *, zoned: bool, time_zone: str = "UTC") -> int:
     return micros - offset_micros(zone, micros)
 
 
+def says_zone(text: str) -> bool:
+    """Whether a moment is written with an offset or a zone."""
+    match = _DATE.match(text.strip())
+    clock = None if match is None else _TIME.match(text.strip()[match.end() :].lstrip("Tt "))
+    return clock is not None and _is_zone(clock.string[clock.end() :].strip())
+
+
 OFFSET_HOURS_MAX: Final = 15  # as Postgres takes them
 
 

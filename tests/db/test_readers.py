@@ -13,7 +13,7 @@ import pytest
 import lake
 from lake.db.session import Session
 from lake.embedded import EmbeddedConnection
-from lake.errors import InsufficientPrivilege, InvalidParameter, InvalidText, IoFailure
+from lake.errors import InsufficientPrivilege, InvalidParameter, InvalidText, IoFailure, UndefinedColumn
 from lake.roles import ANYONE
 
 ROWS = pa.table({"id": [1, 2, 3], "name": ["ann", None, "cid"], "price": [1.5, 2.5, None]})
@@ -96,6 +96,19 @@ def test_hive_keys(db: EmbeddedConnection, sales: Path) -> None:
         db.sql(f"SELECT * FROM read_parquet({files}, hive_types => {{town: VARCHAR}})")
     with pytest.raises(InvalidText, match="region"):
         db.sql(f"SELECT * FROM read_parquet({files}, hive_types => {{region: INT}})")
+
+
+def test_partitions_of_external_tables(db: EmbeddedConnection, sales: Path) -> None:
+    """PARTITIONED BY names the columns that stand in the names of folders, of given types where columns are given."""
+    db.sql(
+        "CREATE EXTERNAL TABLE typed (id BIGINT, day DATE, region VARCHAR) STORED AS CSV PARTITIONED BY (region, day) "
+        f"LOCATION '{sales}/*/*/*.csv' OPTIONS ('format.has_header' 'true')"
+    )
+    assert db.sql("SELECT id, region FROM typed WHERE day > DATE '2024-01-02' ORDER BY id").rows() == [(3, "us"), (4, None)]
+    db.sql(f"CREATE EXTERNAL TABLE found STORED AS PARQUET PARTITIONED BY (region, day) LOCATION '{sales}/*/*/*.parquet'")
+    assert db.sql("SELECT count(*), max(region) FROM found").rows() == [(4, "us")]
+    with pytest.raises(UndefinedColumn, match="town"):
+        db.sql(f"CREATE EXTERNAL TABLE e (id BIGINT) STORED AS CSV PARTITIONED BY (town) LOCATION '{sales}/*/*/*.csv'")
 
 
 def test_hive_keys_leave_files_unread(db: EmbeddedConnection, sales: Path) -> None:

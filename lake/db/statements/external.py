@@ -31,6 +31,7 @@ from lake.errors import (
     InvalidTableDefinition,
     IoFailure,
     SyntaxFailure,
+    UndefinedColumn,
 )
 from lake.roles import Role
 from lake.sql import ast, parser
@@ -94,22 +95,28 @@ def create_external(stmt: ast.CreateExternal, run: Run) -> Result:
 
 
 def _reading(stmt: ast.CreateExternal, format: str, location: str) -> str:
-    """The query that reads the files.
+    """The query that reads the files; columns of PARTITIONED BY stand in the names of folders.
 
-    0A000  a format without a reader, and partitions that stand in folders' names
+    0A000  a format without a reader     42703  a partition that is no column
     """
     reader = READERS.get(format)
     if reader is None:
         raise FeatureNotSupported(f"STORED AS {format.upper()} is not supported")
-    if stmt.partitions:
-        raise FeatureNotSupported("PARTITIONED BY in CREATE EXTERNAL TABLE is not supported")
     if stmt.columns and len({column.name for column in stmt.columns}) < len(stmt.columns):
         raise InvalidTableDefinition("a column is named twice")
     arguments = [quote_text(str(Path(location).expanduser().absolute()))]
     arguments += [f"{name} => {value}" for name, value in _reader_options(stmt, format).items()]
-    if stmt.columns:
-        types = (f"{quote_name(item.name)}: {quote_text(_type_text(bind_type(item.type)))}" for item in stmt.columns)
-        arguments.append(f"columns => {{{', '.join(types)}}}")
+    types = {item.name: f"{quote_name(item.name)}: {quote_text(_type_text(bind_type(item.type)))}" for item in stmt.columns}
+    missing = [name for name in stmt.partitions if types and name not in types]
+    if missing:
+        raise UndefinedColumn(f'PARTITIONED BY names "{missing[0]}", which is no column of the table')
+    inside = [text for name, text in types.items() if name not in stmt.partitions]
+    if inside:
+        arguments.append(f"columns => {{{', '.join(inside)}}}")
+    if types and stmt.partitions:
+        arguments.append(f"hive_types => {{{', '.join(types[name] for name in stmt.partitions)}}}")
+    elif stmt.partitions:
+        arguments.append("hive_partitioning => true")
     return f"SELECT * FROM {reader}({', '.join(arguments)})"
 
 

@@ -162,6 +162,8 @@ def _cut(number: Value, digits: Value, call: CallInfo, *, half_up: bool) -> pa.A
     def run(column: pa.Array, digits: int) -> pa.Array:
         if isinstance(type, Float):
             return _cut_floats(column, digits, half_up=half_up)
+        if not -(1 << 31) <= digits < 1 << 31:
+            raise NumericOutOfRange("integer out of range")
         scale = type.scale if isinstance(type, Decimal) else 0
         drop = scale - digits
         if drop <= 0:

@@ -5,6 +5,7 @@
     overload   which overload a call means; operators
     arguments  named arguments and lambdas
     expr       expressions, one function a node
+    casts      CAST, ``::``, TRY_CAST
     subquery   scalar, EXISTS, IN, ANY and ALL
     call       calls as written
     aggregate  aggregates, and expressions over groups
@@ -28,7 +29,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from lake.errors import StatementTooComplex
 from lake.sql import ast
-from lake.sql.bind import call, change, dml, subquery
+from lake.sql.bind import call, casts, change, dml, subquery
 from lake.sql.bind.coerce import literal_of
 from lake.sql.bind.query import bind_query, exact
 from lake.sql.bind.refusals import check_reads
@@ -40,7 +41,7 @@ from lake.sql.catalog import Catalog, Settings, Table, TableColumn
 __all__ = ["Binder", "BoundQuery", "bind_type", "literal_of"]
 
 BoundQuery = Bound
-assert call.bind_call in BINDERS.values() and subquery.bind_exists in BINDERS.values()
+assert {call.bind_call, casts.bind_cast, subquery.bind_exists} <= set(BINDERS.values())
 
 
 class Binder:

@@ -93,7 +93,7 @@ def bind_aggregate_call(call: ast.Call, name: str, env: Env) -> Expr:
 def _level(call: ast.Call, env: Env) -> Env:
     """The place an aggregate belongs to: the innermost query that one of its columns is of; without columns its own."""
     outer = env.scope.outer
-    if outer is None or outer.env is None:
+    if outer is None:
         return env
     columns = [node for node in ast.walk(call) if isinstance(node, ast.Column)]
     for node in columns:
@@ -102,7 +102,10 @@ def _level(call: ast.Call, env: Env) -> Env:
             return env
         if find_column(outer, node.name, env.position(node)) is None:
             return env
-    return _level(call, outer.env) if columns else env
+    if columns and outer.env is None:
+        words = "aggregate functions are not allowed in FROM clause of their own query level"
+        raise GroupingFailure(words, position=env.position(call))
+    return _level(call, outer.env) if columns and outer.env is not None else env
 
 
 def bind_parts(

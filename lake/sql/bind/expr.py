@@ -12,7 +12,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lake.arrow_names import arrow_spelling
 from lake.errors import (
     DatatypeMismatch,
     FeatureNotSupported,
@@ -40,6 +39,7 @@ from lake.sql.bind.overload import call_function, call_operator
 from lake.sql.bind.scope import Bound, Env, Ready, binds, find_column, missing_column
 from lake.sql.bind.type_names import bind_type
 from lake.sql.bound import Compare, Expr, Literal, MakeList
+from lake.sql.literals import says_zone
 from lake.sql.registry import FUNCTIONS
 from lake.types import (
     BIGINT,
@@ -49,6 +49,7 @@ from lake.types import (
     INTERVAL,
     NULL,
     TEXT,
+    TIMESTAMPTZ,
     Decimal,
     Interval,
     List,
@@ -375,35 +376,6 @@ def bind_case(expr: ast.Case, env: Env) -> Expr:
     return bound.Case(type, tuple(zip(conditions, unified[:-1], strict=True)), unified[-1])
 
 
-@binds(ast.Cast)
-def bind_cast(expr: ast.Cast, env: Env) -> Expr:
-    """CAST, ``::`` and TRY_CAST."""
-    word = expr.type.name.lower().removeprefix("pg_catalog.")
-    if word in CATALOG_TYPES and not expr.type.dimensions:
-        return _bind_catalog_cast(word, env.bind(expr.operand), expr, env)
-    enum = enum_of(expr.type, env)
-    if enum is not None:
-        return cast_to_enum(env.bind(expr.operand), enum, env, expr, is_try=expr.is_try)
-    operand, type = env.bind(expr.operand), bind_type(expr.type)
-    if operand.type == type and arrow_spelling(operand.type) == arrow_spelling(type):
-        return operand
-    if expr.is_try or operand.type == type:
-        return bound.Cast.of(type, operand, is_try=expr.is_try)
-    return cast(operand, type, time_zone=env.time_zone)
-
-
-def _bind_catalog_cast(word: str, operand: Expr, expr: ast.Cast, env: Env) -> Expr:
-    """``'t'::regclass`` is the oid of that name, and ``oid::regclass`` the name of that oid."""
-    if isinstance(operand.type, Null):
-        operand = cast(operand, TEXT)
-    if not isinstance(operand.type, Text):
-        operand = cast(operand, BIGINT)
-    return call_function(word, (operand,), env, expr)
-
-
-CATALOG_TYPES = ("regclass", "regtype", "regnamespace", "regproc", "regprocedure", "regrole")
-
-
 @binds(ast.Extract)
 def bind_extract(expr: ast.Extract, env: Env) -> Expr:
     """``EXTRACT(field FROM x)``: a call of date_part."""
@@ -413,8 +385,11 @@ def bind_extract(expr: ast.Extract, env: Env) -> Expr:
 
 @binds(ast.AtTimeZone)
 def bind_at_time_zone(expr: ast.AtTimeZone, env: Env) -> Expr:
-    """``x AT TIME ZONE zone``."""
-    return call_function("at_time_zone", (env.bind(expr.operand), env.bind(expr.zone)), env, expr)
+    """``x AT TIME ZONE zone``; a text that says a zone of its own is an instant."""
+    operand = env.bind(expr.operand)
+    if isinstance(operand, Literal) and is_string_literal(operand) and says_zone(str(operand.value)):
+        operand = cast(operand, TIMESTAMPTZ, time_zone=env.time_zone)
+    return call_function("at_time_zone", (operand, env.bind(expr.zone)), env, expr)
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------

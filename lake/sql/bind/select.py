@@ -113,6 +113,9 @@ def _bind_parts(
         parts.having = condition(select.having, replace(inner, clause="HAVING", windows=None, unnests=None), "HAVING")
     if select.qualify is not None:
         parts.qualify = condition(select.qualify, replace(inner, clause="QUALIFY", unnests=None), "QUALIFY")
+        if not parts.windows.calls:
+            words = "QUALIFY needs a window function in it or in the select list"
+            raise WindowingFailure(words, position=env.position(select.qualify))
     for expr in (item.expr for item in expand_items([ast.SelectItem(on) for on in select.distinct_on], inner)):
         place_or_none = _output_place(expr, parts, inner, "SELECT DISTINCT ON")
         parts.distinct_on.append(inner.bind(expr) if place_or_none is None else parts.exprs[place_or_none])

@@ -294,6 +294,10 @@ class ExprBuild(BaseBuild):
         """``INT`` in ``STRUCT<INT>``."""
         return "", type_name
 
+    def negative_argument(self, number: int) -> int:
+        """``-2``, of a scale before the point."""
+        return -number
+
     def type_arguments(self, *arguments: int) -> tuple[int, ...]:
         """``15, 2``."""
         return arguments
