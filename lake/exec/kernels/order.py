@@ -138,11 +138,13 @@ def _nested_key(value: Any) -> Any:
         return (1,)
     if isinstance(value, dict):
         value = list(value.values())
-    if isinstance(value, list):
+    if isinstance(value, pa.MonthDayNano):
+        return (0, alike(value))
+    if isinstance(value, list | tuple):
         return (0, tuple(_nested_key(item) for item in value))
     if isinstance(value, float):
         return (0, value != value, 0.0 if value != value else value)
-    return (0, alike(value))
+    return (0, value)
 
 
 def _fields(words: Ints, valid: Ints, direction: Direction, *, is_first: bool) -> list[Field]:
