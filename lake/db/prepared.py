@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -78,22 +77,12 @@ def _parse(text: str, dialect: str) -> Prepared:
     assert len(statements) <= 1, "doors cut scripts into statements"
     if not statements:
         return Prepared(text, None, 0)
-    numbers = [int(item.name) for item in _parameters(statements[0]) if item.name.isdigit()]
+    nodes = ast.walk(statements[0])
+    numbers = [int(item.name) for item in nodes if isinstance(item, ast.Parameter) and item.name.isdigit()]
     return Prepared(text, statements[0], max(numbers, default=0))
 
 
 _parse_kept = lru_cache(PARSED_MAX)(_parse)
-
-
-def _parameters(node: object) -> Iterator[ast.Parameter]:
-    if isinstance(node, ast.Parameter):
-        yield node
-    elif isinstance(node, tuple | list):
-        for item in node:
-            yield from _parameters(item)
-    elif isinstance(node, ast.Node):
-        for field in dataclasses.fields(node):
-            yield from _parameters(getattr(node, field.name))
 
 
 def run(prepared: Prepared, session: Session, arguments: Sequence[Argument], cancellation: Cancellation) -> Result:

@@ -13,6 +13,7 @@ import pytest
 
 import lake
 from lake.client import Connection
+from lake.db.prepared import prepare
 from lake.db.write.path import LOG_ROWS
 from lake.embedded import EmbeddedConnection
 from lake.errors import FeatureNotSupported, InvalidText, NotNullViolation, UndefinedTable
@@ -127,3 +128,13 @@ def test_a_query_reads_one_commit(db: EmbeddedConnection) -> None:
     db.tier()
     assert result.rows() == [(1,)]
     assert db.sql("SELECT count(*) FROM t").item() == 2
+
+
+def test_parameters_of_a_prepared_statement_are_counted_everywhere_in_it() -> None:
+    """The greatest number counts, in whatever part of the statement it stands."""
+    for text, count in (
+        ("SELECT 1", 0), ("SELECT $2::INT WHERE $1 = (SELECT max(a) FROM t WHERE b IN ($3, 4))", 3),
+        ("INSERT INTO t VALUES ($1, 2), (3, $4)", 4), ("UPDATE t SET a = $1 WHERE id = $2 RETURNING a + $3", 3),
+        ("CREATE TABLE t (a INT DEFAULT 1)", 0), ("", 0),
+    ):  # fmt: skip
+        assert prepare(text).parameters == count
