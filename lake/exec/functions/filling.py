@@ -94,7 +94,7 @@ def _as_floats(array: pa.Array, type: Type) -> tuple[Any, Any]:
 @aggregate("approx_percentile_cont_with_weight(value DOUBLE, weight DOUBLE, share DOUBLE, centroids BIGINT) -> DOUBLE",
            group="aggregates")  # fmt: skip
 def approx_percentile_cont_with_weight(call: CallInfo, constants: Constants) -> Accumulator:
-    """The value below which the share of the weights lies, between two values in proportion; rows with a NULL do not count.
+    """The value below which the share of the weights lies, in proportion between two; NULLs and no weights do not count.
 
     >>> approx_percentile_cont_with_weight(i, 0.5) WITHIN GROUP (ORDER BY i) FROM (VALUES (1), (2), (3)) AS t(i)
     2.5
@@ -119,7 +119,7 @@ class WeightedQuantile(Collected):
         """DOUBLE, NULL of no values."""
         offsets, (value, weight, *_) = self.by_group(group_count, with_nulls=False)
         groups = np.repeat(np.arange(group_count), np.diff(offsets))
-        known = ~np.isnan(views.values_of(pc.fill_null(weight, np.nan)))
+        known = views.values_of(pc.fill_null(weight, np.nan)) > 0
         groups, numbers = groups[known], views.values_of(value)[known]
         weights = views.values_of(pc.fill_null(weight, 0.0))[known]
         order = np.lexsort((numbers, groups))
@@ -143,7 +143,7 @@ class WeightedQuantile(Collected):
 
 
 @aggregate("approx_percentile_cont(value DOUBLE, percentile DOUBLE) -> DOUBLE", group="aggregates")
-@aggregate("approx_percentile_cont(value DOUBLE, percentile DOUBLE, centroids BIGINT) -> DOUBLE", group="aggregates")
+@aggregate("approx_percentile_cont(value DOUBLE, percentile DOUBLE, centroids DOUBLE) -> DOUBLE", group="aggregates")
 def approx_percentile_cont(call: CallInfo, constants: Constants) -> Accumulator:
     """The value below which the share of values lies, between two values in proportion.
 
@@ -155,7 +155,7 @@ def approx_percentile_cont(call: CallInfo, constants: Constants) -> Accumulator:
     share, centroids = constants[1], constants[2] if len(constants) > 2 else 1
     if not isinstance(share, int | float) or not 0 <= share <= 1:
         raise InvalidParameter(f"percentile value {share} is not between 0 and 1")
-    if not isinstance(centroids, int) or centroids < 1:
+    if not isinstance(centroids, int | float) or centroids < 1:
         raise InvalidParameter("the number of centroids must be a constant greater than 0")
     return EvenQuantile(call, 1 - share if call.descending else float(share))
 

@@ -268,7 +268,7 @@ class HashJoin(Stream):
         if self.kind is JoinKind.MARK:
             return (self._mark(side, keys, batch),)
         if self.condition.residual or (self.kind is JoinKind.SINGLE and not side.table.is_unique):
-            return self._pairing.answer(batch, side.rows, pairs_of(side, keys, outer=False))
+            return self._pairing.answer(batch, side.rows, pairs_of(side, keys, outer=False), in_order=True)
         return self._pairs(side, keys, batch)
 
     def _pairs(self, side: BuildSide, keys: list[pa.Array], batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -86,13 +86,17 @@ class Pairing:
         arrays += [build.take(column_name(column), build_rows, may_miss=False) for column in self.residual_build]
         return make_batch(names, arrays, len(probe_rows))
 
-    def answer(self, batch: pa.RecordBatch, build: BuildRows, pairs: Iterable[Pairs]) -> Iterator[pa.RecordBatch]:
+    def answer(
+        self, batch: pa.RecordBatch, build: BuildRows, pairs: Iterable[Pairs], *, in_order: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         """The join's rows for a probe batch, given all candidate pairs of it.
+
+        in_order  the pairs come in the order of the probe rows: those without a partner are answered in their places
 
         21000  SINGLE, and a probe row has two partners
         """
         matched = np.zeros(batch.num_rows, np.uint8)
-        last = -1
+        last, done = -1, 0
         for probe_rows, build_rows in self.test(batch, build, pairs):
             if not len(probe_rows):
                 continue
@@ -103,10 +107,18 @@ class Pairing:
             mark_rows(probe_rows, matched)
             if self.kind in KEEPS_BUILD:
                 mark_rows(build_rows, build.marks)
-            if self.kind not in ANSWERS_PROBE:
+            if self.kind in KEEPS_PROBE and in_order:
+                # Rows before the last that found a partner will find none any more.
+                lone = done + np.flatnonzero(matched[done : probe_rows[-1]] == 0)
+                done = int(probe_rows[-1])
+                probe_rows = np.concatenate((probe_rows, lone))
+                build_rows = np.concatenate((build_rows, np.full(len(lone), -1)))
+                order = np.argsort(probe_rows, kind="stable")
+                yield self.rows(batch, build, probe_rows[order], build_rows[order], may_miss=True)
+            elif self.kind not in ANSWERS_PROBE:
                 yield self.rows(batch, build, probe_rows, build_rows)
         if self.kind in KEEPS_PROBE:
-            lone = np.flatnonzero(matched == 0)
+            lone = done + np.flatnonzero(matched[done:] == 0)
             if len(lone):
                 yield self.rows(batch, build, lone, np.full(len(lone), -1, np.int64), may_miss=True)
         elif self.kind in ANSWERS_PROBE:

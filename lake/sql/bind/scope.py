@@ -275,6 +275,9 @@ def find_column(
         found = _matches(scope.entries, name.parts, exact=True) or _matches(scope.entries, name.parts, exact=False)
         if not found and len(name.parts) == 1:
             found = _only_column(scope.entries, name.parts[0])
+        if not found and name.last.lower() == "rowid":
+            # What DuckDB and SQLite call it.
+            found = _matches(scope.entries, (*name.parts[:-1], "_row_id"), exact=True)
         if len(found) > 1:
             raise AmbiguousColumn(f'column reference "{name.last}" is ambiguous', position=position)
         if found:

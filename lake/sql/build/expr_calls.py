@@ -13,6 +13,12 @@ Arguments = tuple[tuple[ast.Argument, ...], tuple[ast.SortItem, ...] | None, str
 
 _TRIMS = {"both": "btrim", "leading": "ltrim", "trailing": "rtrim"}
 
+# Aggregates that no NULL ever counts in, so that it cannot be asked to.
+WITHOUT_NULLS = frozenset(
+    ("median", "approx_median", "percentile_cont", "percentile_disc", "approx_percentile_cont",
+     "approx_percentile_cont_with_weight")
+)  # fmt: skip
+
 # Operators that bind tighter than ``->``: in ``x -> a + b`` all of the sum is the arrow's.
 _TIGHT_OPERATORS = frozenset(("+", "-", "*", "/", "//", "%", "^", "**"))
 
@@ -32,7 +38,7 @@ class CallBuild(BaseBuild):
                 return _call("struct_concat", first.value, _named_struct(tuple(rest)))
             case ("row",), _ if not distinct and not order:
                 return ast.Row(tuple(argument.value for argument in values))
-        return ast.Call(path, values, distinct, order or (), ignore_nulls=nulls == "ignore nulls")
+        return self._with_nulls(ast.Call(path, values, distinct, order or ()), nulls)
 
     def distinct_call(self, path: ast.Name, arguments: Arguments) -> ast.Expr:
         """``f(DISTINCT a)``."""
@@ -99,7 +105,13 @@ class CallBuild(BaseBuild):
 
     def nulls_call(self, call: ast.Expr, nulls: str) -> ast.Expr:
         """``f(a) IGNORE NULLS``."""
-        return replace(self._suffixed(call), ignore_nulls=nulls == "ignore nulls")
+        return self._with_nulls(self._suffixed(call), nulls)
+
+    def _with_nulls(self, call: ast.Call, nulls: str | None) -> ast.Call:
+        """The call as IGNORE NULLS or RESPECT NULLS has it; 42601 for the latter where NULLs never count."""
+        if nulls == "respect nulls" and call.name.last.lower() in WITHOUT_NULLS:
+            raise self._failure(f"RESPECT NULLS is not for {call.name.last}")
+        return replace(call, ignore_nulls=nulls == "ignore nulls")
 
     def over_name(self, call: ast.Expr, name: str) -> ast.Expr:
         """``f(a) OVER w``."""
