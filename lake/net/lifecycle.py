@@ -1,8 +1,11 @@
 """Starting, serving, draining: from a configuration to a node that answers, and back.
 
-    starting   the lake is opened, led and announced; kernels are made ready; /healthz answers, /ready says 503
+    starting   the lake is opened, led and announced; kernels are made ready; /healthz answers, /ready says 503;
+               a stop signal ends it at once
     serving    /ready answers 200
-    draining   a stop signal came: new requests get 503, running ones ``drain_secs`` to end; a second signal ends at once
+    leaving    a stop signal came: /ready says 503, so that nobody new is sent here; requests are taken as before,
+               for ``drain_grace_secs``
+    draining   new requests get 503, running ones ``drain_secs`` to end; a second signal ends at once
 
 Spec: HTTP, Node readiness.
 """
@@ -74,7 +77,7 @@ async def serve(
     owner: Path | None = None
     expiring: asyncio.Task[None] | None = None
     stopping = asyncio.Event()
-    _listen_for_signals(stopping)
+    _listen_for_signals(stopping, node)
     if config.stop_with_stdin:
         arguments = (asyncio.get_running_loop(), stopping)
         threading.Thread(target=_wait_for_stdin, args=arguments, name="stdin", daemon=True).start()
@@ -107,6 +110,7 @@ async def serve(
         say(WELCOME.format(name=database.name, scheme=scheme, address=address, path=config.lake))
         await stopping.wait()
         say("stopping: running requests may finish; a second signal stops at once")
+        node.state = "leaving"
         await asyncio.sleep(config.drain_grace_secs)
         if pg is not None:
             pg.drain()
@@ -162,7 +166,7 @@ def _address_of(host: str, port: int) -> str:
     return f"{'127.0.0.1' if host in ('0.0.0.0', '::', '') else host}:{port}"
 
 
-def _listen_for_signals(stopping: asyncio.Event) -> None:
+def _listen_for_signals(stopping: asyncio.Event, node: Node) -> None:
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
@@ -170,6 +174,10 @@ def _listen_for_signals(stopping: asyncio.Event) -> None:
             # What was acknowledged is durable; whatever runs is not waited for.
             log.warn("stopped at once by a second signal")
             os._exit(1)
+        if node.state == "starting":
+            # Nothing was acknowledged, and kernels that are being compiled cannot be told to stop.
+            log.warn("stopped while it was starting")
+            os._exit(0)
         stopping.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):

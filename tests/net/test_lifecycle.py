@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 
 from tests.cluster import ROOT, Node, free_port, running_node
@@ -37,7 +38,7 @@ def rest(raw: socket.socket) -> bytes:
 
 
 def test_draining_lets_running_requests_finish(lake_folder: Path) -> None:
-    """After the stop signal new requests get 503 and running ones finish; then the process ends well."""
+    """After the stop signal new requests get 503 and running ones finish; then the process ends well. HTTP Drain 1, 2."""
     with running_node(lake_folder) as node:
         wire, raw = node.wire(), begin(node, LARGE)
         assert wire.send("GET", "/ready").status == 200
@@ -69,7 +70,7 @@ def ask(node: Node, text: bytes) -> socket.socket:
 
 @pytest.mark.parametrize("signals", [1, 2])
 def test_a_statement_that_does_not_end_is_stopped(lake_folder: Path, signals: int) -> None:
-    """Draining waits ``drain_secs`` for it, a second signal does not; either way the process ends."""
+    """Draining waits ``drain_secs`` for it, a second signal does not; either way the process ends. HTTP Drain 4, 5."""
     with running_node(lake_folder, environ={"LAKE_DRAIN_SECS": "0.5" if signals == 1 else "30"}) as node:
         raw = ask(node, ENDLESS)
         for _ in range(signals):
@@ -77,6 +78,57 @@ def test_a_statement_that_does_not_end_is_stopped(lake_folder: Path, signals: in
             time.sleep(0.2)
         assert node.process.wait(20) == signals - 1
         raw.close()
+
+
+def test_the_grace_before_draining(lake_folder: Path) -> None:
+    """/ready says at once that nobody new shall come; who comes all the same is served. HTTP Drain 3, 5."""
+    with running_node(lake_folder, environ={"LAKE_DRAIN_GRACE_SECS": "300"}) as node:
+        wire = node.wire()
+        node.process.send_signal(signal.SIGTERM)
+        until = time.monotonic() + 30
+        while wire.send("GET", "/ready").status != 503:
+            assert time.monotonic() < until
+        assert node.sql("SELECT 1 AS one") == [{"one": 1}]
+        node.process.send_signal(signal.SIGTERM)
+        assert node.process.wait(20) == 1
+
+
+def test_draining_at_the_postgres_door(lake_folder: Path) -> None:
+    """A new statement on an open connection is 57P01, and no connection is taken. HTTP Drain 7."""
+    port = free_port()
+    with running_node(lake_folder, "--pg", f"127.0.0.1:{port}") as node:
+        address = f"host=127.0.0.1 port={port} user=admin dbname={lake_folder.name}"
+        with psycopg.connect(address, autocommit=True) as client:
+            wire, raw = node.wire(), begin(node, LARGE)
+            node.process.send_signal(signal.SIGTERM)
+            until = time.monotonic() + 30
+            while wire.send("GET", "/stats").status != 503:
+                assert time.monotonic() < until
+            with pytest.raises(psycopg.errors.AdminShutdown):
+                client.execute("SELECT 1")
+            with pytest.raises(psycopg.OperationalError):
+                psycopg.connect(address)
+        assert rest(raw).endswith(b"0\r\n\r\n")
+        assert node.process.wait(30) == 0
+
+
+def test_a_node_that_starts_stops_at_once(lake_folder: Path) -> None:
+    """Until it serves it says 503, and a signal is not kept waiting by kernels that compile. HTTP Drain 8."""
+    node = Node(lake_folder, environ={"NUMBA_CACHE_DIR": str(lake_folder.parent / "no kernels yet")})
+    wire, until = node.wire(), time.monotonic() + 60
+    while True:
+        try:
+            replies = [wire.send("GET", path) for path in ("/ready", "/stats", "/healthz")]
+            break
+        except OSError:
+            wire.close()
+            assert time.monotonic() < until
+            time.sleep(0.02)
+    assert [reply.status for reply in replies] == [503, 503, 200]
+    assert header(replies[1], "x-lake-sqlstate") == "57P03"
+    node.process.send_signal(signal.SIGTERM)
+    assert node.process.wait(20) == 0
+    node.stop()
 
 
 def test_a_slow_reader_holds_its_query_back(lake_folder: Path) -> None:
@@ -109,7 +161,7 @@ def test_a_killed_node_is_followed_by_another(lake_folder: Path) -> None:
 
 
 def test_stop_with_stdin(lake_folder: Path) -> None:
-    """A node that a program started ends when that program does."""
+    """A node that a program started ends when that program does. HTTP Drain 6."""
     process = subprocess.Popen(
         [sys.executable, "-m", "lake", "serve", str(lake_folder), "--addr", f"127.0.0.1:{free_port()}", "--stop-with-stdin"],
         cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
