@@ -87,7 +87,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("text", "words"), REFUSED, ids=[text for text, _ in REFUSED])
 def test_what_is_not_granted_is_refused(lake: Lake, text: str, words: str) -> None:
-    """Whatever way a column comes into a statement; the error names it only where the statement does."""
+    """Whatever way a column comes into a statement; the error names it only where the statement does. HTTP Rights 6."""
     with pytest.raises(LakeError) as refused:
         lake.rows("ann", text)
     if words != "pay":
@@ -228,7 +228,7 @@ def test_a_column_is_revoked_from_a_whole_grant(lake: Lake) -> None:
 
 
 def test_listings_show_what_may_be_read(lake: Lake) -> None:
-    """Spec: HTTP, Users, roles, grants 2."""
+    """Spec: HTTP, Users, roles, grants 2. HTTP Rights 7."""
     own = "WHERE table_schema = 'public' ORDER BY ALL"
     assert lake.rows("ann", f"SELECT table_name FROM information_schema.tables {own}") == [("salaries",), ("teams",), ("wages",)]
     assert lake.rows("cid", f"SELECT table_name, column_name FROM information_schema.columns {own}") == [
@@ -294,3 +294,31 @@ def test_refusals_of_what_is_no_user(lake: Lake, text: str, sqlstate: str) -> No
     with pytest.raises(LakeError) as failed:
         lake.run("owner", text)
     assert failed.value.sqlstate == sqlstate
+
+
+def test_privileges_as_clients_ask_for_them() -> None:
+    """has_table_privilege and its like tell what was granted. Spec: SQL, Users, roles, grants; HTTP Rights 21."""
+    setup = (
+        "CREATE TABLE t (a INT, b INT); CREATE TABLE o (a INT); CREATE VIEW w AS SELECT a FROM t;"
+        "CREATE USER ann PASSWORD 'password of ann'; CREATE USER bob PASSWORD 'password of bob' SUPERUSER;"
+        "GRANT SELECT (a) ON t TO ann; GRANT INSERT ON t TO ann; GRANT SELECT ON w TO ann"
+    )
+    asked = {
+        "has_table_privilege('t', 'SELECT')": False, "has_table_privilege('t', 'INSERT')": True,
+        "has_table_privilege('t', 'SELECT, INSERT')": True, "has_table_privilege('w', 'SELECT')": True,
+        "has_table_privilege('t'::regclass, 'UPDATE')": False, "has_any_column_privilege('t', 'SELECT')": True,
+        "has_column_privilege('t', 'a', 'SELECT')": True, "has_column_privilege('t', 'b', 'SELECT')": False,
+        "has_column_privilege('t', 1, 'SELECT')": True, "has_table_privilege('ann', 't', 'INSERT')": True,
+        "has_table_privilege('pg_catalog.pg_class', 'SELECT')": True, "has_table_privilege(1, 'SELECT')": None,
+        "has_schema_privilege('public', 'USAGE')": True,
+    }  # fmt: skip
+    with open_lake(setup=setup) as lake:
+        for text, answer in asked.items():
+            assert lake.rows("ann", f"SELECT {text}") == [(answer,)], text
+        assert lake.rows("owner", "SELECT has_table_privilege('ann', 'o', 'SELECT')") == [(False,)]
+        assert lake.rows("owner", "SELECT has_table_privilege('bob', 'o', 'SELECT')") == [(True,)]
+        assert lake.rows("owner", "SELECT has_table_privilege('o', 'DELETE')") == [(True,)]
+        for text, kind in (("'o', 'SELECT'", "42P01"), ("'nobody', 't', 'SELECT'", "42704")):
+            with pytest.raises(LakeError) as failure:
+                lake.rows("ann", f"SELECT has_table_privilege({text})")
+            assert failure.value.sqlstate == kind

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lake.db.definitions import key_text, place_text, rule_text
 from lake.db.names import named_parts
+from lake.db.rights.granted import Rights
 from lake.db.settings import canonical, change_setting
 from lake.db.system import SYSTEM_TABLES
 from lake.db.system.pg_catalog import index_definition, note_definition, schemas_of
@@ -204,6 +205,39 @@ class PgNames:
         words = [word.strip().lower().removesuffix("with grant option").strip() for word in privileges.split(",")]
         roles = [Role.READ if word in READS else Role.WRITE if word in WRITES else Role.ADMIN for word in words]
         return any(self._session.principal.may(role) for role in roles)
+
+    def may_on(self, user: str | int | None, relation: str | int, column: str | int | None, privileges: str) -> bool | None:
+        """Whether a user, by default the caller, holds one of the rights that a text lists on a relation, or on its column.
+
+        column  None for the whole relation, ``*`` for any of its columns
+        42P01, 42703, 42704  no such relation, column or user that the caller is shown
+        """
+        oid = relation if isinstance(relation, int) else self.relation_oid_or_fail(relation)
+        found = self._relations.get(oid)
+        if found is None:
+            return self.may(privileges) if self.relation_place(oid) is not None else None
+        caller, rights = self._session.caller()
+        if user is not None and str(user) != caller.user:
+            users = self._catalog.state.users
+            asked = users.get(str(user))
+            if asked is None:
+                raise UndefinedObject(f'role "{user}" does not exist')
+            rights = None if asked.superuser else Rights.of(users, asked)
+        if rights is None:
+            return self.may(privileges)
+        words = [word.strip().lower().removesuffix("with grant option").strip() for word in privileges.split(",")]
+        return any(rights.may(word, found) or self._may_column(rights, word, found, column) for word in words)
+
+    def _may_column(self, rights: Rights, word: str, found: Table | View, column: str | int | None) -> bool:
+        granted = rights.columns.get(found.id, set())
+        if word != "select" or column is None or not granted:
+            return False
+        if column == "*":
+            return True
+        if not isinstance(found, Table):
+            return column in granted
+        named = [item for place, item in enumerate(found.columns, 1) if column in (item.name, place)]
+        return bool(named) and named[0].id in granted
 
     def set_config(self, name: str, value: str | None) -> str:
         """Changes a setting of the session; its value afterwards."""

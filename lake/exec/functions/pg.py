@@ -35,7 +35,8 @@ class _NoNames:
 
     type_title = is_visible = constraint = index = view = comment = relation_oid = relation_oid_or_fail = nothing
     serial_sequence = last_number = nothing
-    relation_name = type_oid = schema_oid = schema_name = may = set_config = bytes_of = database_bytes = nothing
+    relation_name = type_oid = schema_oid = schema_name = may = may_on = set_config = bytes_of = nothing
+    database_bytes = nothing
 
 
 @per_row
@@ -255,36 +256,7 @@ def regproc(name: Value, *, call: CallInfo) -> pa.Array:
     return map_rows(str, pa.string(), as_array(name, call.rows))
 
 
-# --- rights and the server -------------------------------------------------------------------------------------------
-
-_PRIVILEGES: Final = ("has_schema_privilege", "has_database_privilege", "has_column_privilege", "has_any_column_privilege",
-                      "has_function_privilege", "has_sequence_privilege", "has_type_privilege")  # fmt: skip
-
-
-@scalar("has_table_privilege(object ANY, privilege VARCHAR) -> BOOLEAN", group=GROUP, origin="postgres",
-        volatility="stable", takes_call=True, aliases=_PRIVILEGES)  # fmt: skip
-@scalar("has_table_privilege(user ANY, object ANY, privilege VARCHAR) -> BOOLEAN", group=GROUP, origin="postgres",
-        volatility="stable", takes_call=True, aliases=_PRIVILEGES)  # fmt: skip
-@scalar("has_table_privilege(user ANY, object ANY, column ANY, privilege VARCHAR) -> BOOLEAN", group=GROUP,
-        origin="postgres", volatility="stable", takes_call=True, aliases=_PRIVILEGES)  # fmt: skip
-def has_table_privilege(*values: Value, call: CallInfo) -> pa.Array:
-    """Whether the caller's role has a right, which it has on all objects alike.
-
-    >>> has_table_privilege('t', NULL)
-    NULL
-    """
-    return map_rows(names_of(call).may, pa.bool_(), as_array(values[-1], call.rows))
-
-
-@scalar("pg_has_role(role ANY, privilege VARCHAR) -> BOOLEAN", group=GROUP, origin="postgres", takes_call=True)
-@scalar("pg_has_role(user ANY, role ANY, privilege VARCHAR) -> BOOLEAN", group=GROUP, origin="postgres", takes_call=True)
-def pg_has_role(*values: Value, call: CallInfo) -> pa.Array:
-    """Whether a user is a member of a role: roles hold one another.
-
-    >>> pg_has_role('admin', 'MEMBER')
-    true
-    """
-    return map_rows(lambda _: True, pa.bool_(), as_array(values[-1], call.rows))
+# --- the server ------------------------------------------------------------------------------------------------------
 
 
 @scalar("set_config(name VARCHAR, value VARCHAR, is_local BOOLEAN) -> VARCHAR", group=GROUP, origin="postgres",
