@@ -3,7 +3,7 @@
     lake serve ./demo                      serve a folder, made if it is not there
     lake sql ./demo "SELECT 1"             one statement or script; -f FILE, or standard input, has it else
     lake sql --url http://HOST:PORT "..."  the same on a node
-    lake docs DIR                          the function reference as Markdown
+    lake docs DIR                          the function reference as Markdown, the HTTP door as OpenAPI
     lake [LAKE]                            the shell
 
 Exit status: 0 done, 1 a statement failed (its error is on standard error), 2 the command line is wrong.

@@ -1,6 +1,7 @@
 """The function reference as Markdown, from the registry: what ``lake docs DIR`` writes.
 
     functions/README.md      every group with its functions
+    http.json                the HTTP door as OpenAPI
     functions/<group>.md     each function: signatures, text, errors, examples, other names
 
 Overloads that are one piece of code are one entry, and so are the names that a function has besides its own.
@@ -9,6 +10,7 @@ Overloads that are one piece of code are one entry, and so are the names that a 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -88,12 +90,20 @@ def pages() -> dict[str, str]:
 def write_reference(folder: Path) -> list[Path]:
     """Writes all pages below a folder, made if it is not there; the files."""
     written = []
-    for path, text in pages().items():
+    for path, text in (pages() | {"http.json": http_description()}).items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
         written.append(target)
     return written
+
+
+def http_description() -> str:
+    """The HTTP door as OpenAPI."""
+    import lake.doors.http.app  # noqa: F401  (every endpoint is registered)
+    from lake.doors.http.openapi import describe
+
+    return json.dumps(describe(), indent=1)
 
 
 def _page(group: str, found: list[Entry]) -> str:

@@ -18,7 +18,8 @@
     python -m tests tpcds --data FOLDER    TPC-DS on the lake and on DuckDB, compared
     python -m tests functions --file FILE  a catalogue of functions against what each engine answered
     python -m tests fuzz --count 50000     bad input at every door
-    python -m tests rules                  the rules of tables in the SQL document, and how many cases name each
+    python -m tests openapi --tool PROGRAM   requests made by schemathesis of the description of the HTTP door
+    python -m tests rules                  the rules of tables and of HTTP in the specification, and how many cases name each
 
 The last line of the default run is pytest's own.
 """
@@ -45,6 +46,7 @@ MODULES: Final = {
     "rules": "tests.rules",
     "fuzz": "tests.fuzz",
     "leaks": "tests.leaks",
+    "openapi": "tests.openapi",
     "tpch": "tests.tpch_places",
     "tpcds": "tests.tpcds",
     "update": "tests.slt",

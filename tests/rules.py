@@ -1,4 +1,4 @@
-"""The rules of the SQL document about tables, numbered, and the cases that name them.
+"""The rules of the SQL document about tables and of the HTTP document, numbered, and the cases that name them.
 
     python -m tests rules       how many rules each section has, and how many cases
 
@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
+
+from tests.rules_http import HTTP_RULES
 
 TESTS: Final = Path(__file__).resolve().parent
 
@@ -201,6 +203,7 @@ RULES: Final[dict[str, dict[str, str]]] = {
         "13": "ALTER .. SET (partition_by = ..)",
         "14": "a retention that is not a time",
     },
+    **HTTP_RULES,
 }  # fmt: skip
 
 _NUMBERS: Final = r"\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*"
@@ -231,7 +234,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     cases = Counter((section, rule) for section, rule, _ in named_rules())
     missing = [(section, rule) for section, rules in RULES.items() for rule in rules if not cases[section, rule]]
     for section, rules in RULES.items():
-        print(f"{section:12} {len(rules):3} rules {sum(cases[section, rule] for rule in rules):4} cases")
+        print(f"{section:17} {len(rules):3} rules {sum(cases[section, rule] for rule in rules):4} cases")
     for section, rule in missing:
         print(f"no case names {section} {rule}: {RULES[section][rule]}")
     return 1 if missing else 0

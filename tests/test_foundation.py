@@ -66,12 +66,12 @@ def test_variables_of_the_service_itself_have_no_effect() -> None:
 
 @pytest.mark.parametrize("text", ["", "plenty", "-1", "nan", "inf", "1.5", "0x10"])
 def test_an_unreadable_number_takes_its_default(text: str) -> None:
-    """Spec: HTTP and operations, Limits: a number that is unset or not a number takes its default."""
+    """Spec: HTTP and operations, Limits: a number that is unset or not a number takes its default. HTTP Limits 3."""
     assert load({"LAKE_PAGES_MB": text}, {}).pages_mb == 256
 
 
 def test_a_flag_wins_and_an_empty_token_is_unset() -> None:
-    """Spec: HTTP and operations, Roles and tokens 2."""
+    """Spec: HTTP and operations, Roles and tokens 2. HTTP Rights 5."""
     environ = {"LAKE_READ_TOKEN": "from-variable", "LAKE_WRITE_TOKEN": "", "LAKE_ADMIN_TOKEN": "a"}
     settings = load(environ, {"read-token": "from-flag", "admin_token": ""})
     assert (settings.read_token, settings.write_token, settings.admin_token) == ("from-flag", None, "a")

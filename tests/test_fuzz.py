@@ -8,7 +8,7 @@ from tests.fuzz import main
 
 
 def test_bad_input_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every one gets a status and a code, and the node goes on."""
+    """Every one gets a status and a code, and the node goes on. HTTP Limits 2."""
     status = main(["--count", "400", "--seed", "7"])
     assert status == 0, capsys.readouterr().out
 

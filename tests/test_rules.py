@@ -1,4 +1,4 @@
-"""Every rule of the SQL document about tables has a case that names it."""
+"""Every rule of the SQL document about tables, and of the HTTP document, has a case that names it."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def wait_for(node: Node, text: str) -> list[dict[str, Any]]:
 
 
 def test_a_statement_has_its_time(served: tuple[Node, int]) -> None:
-    """STATEMENT_TIMEOUT stops it with 57014, which names the user and the limit; at both doors."""
+    """STATEMENT_TIMEOUT stops it with 57014, which names the user and the limit; at both doors. HTTP Rights 13."""
     node, port = served
     reply = ask(node, "slow", LONG)
     assert (reply.status, reply.headers["x-lake-sqlstate"]) == (500, "57014")
@@ -81,7 +81,7 @@ def test_a_remembered_answer_is_told_as_well(served: tuple[Node, int]) -> None:
 
 
 def test_statements_at_once(served: tuple[Node, int]) -> None:
-    """MAX_QUERIES 1: a statement waits until the one before it has ended; others are not held up."""
+    """MAX_QUERIES 1: a statement waits until the one before it has ended; others are not held up. HTTP Rights 12."""
     node, _ = served
     stop = threading.Event()
     wire = node.wire()
@@ -106,7 +106,7 @@ def test_statements_at_once(served: tuple[Node, int]) -> None:
 
 
 def test_the_limit_is_named() -> None:
-    """Who waits too long is refused with 53300; whoever gives up waits no longer; every turn is given back."""
+    """Who waits too long is refused with 53300; whoever gives up waits no longer; every turn is given back. HTTP Rights 12."""
     with open_lake(setup=SETUP + ";ALTER USER few MAX_QUERIES 2") as lake:
         held = [lake.run("few", "SELECT a FROM t") for _ in range(2)]
         given_up = Cancellation()
@@ -120,7 +120,7 @@ def test_the_limit_is_named() -> None:
 
 
 def test_the_audit(served: tuple[Node, int]) -> None:
-    """Users, definitions and refusals, with quoted values left out; a superuser reads it."""
+    """Users, definitions and refusals, with quoted values left out; a superuser reads it. HTTP Rights 14."""
     node, port = served
     ask(node, "root", "CREATE USER eve PASSWORD 'secret of eve'; CREATE TABLE made (a INT); SELECT 1")
     ask(node, "ann", "DELETE FROM t")
@@ -148,7 +148,7 @@ def test_the_audit(served: tuple[Node, int]) -> None:
 
 
 def test_the_history(served: tuple[Node, int]) -> None:
-    """A row for each statement; a user sees its own."""
+    """A row for each statement; a user sees its own. HTTP Rights 15."""
     node, _ = served
     ask(node, "ann", "SELECT a FROM t WHERE a < 3")
     ask(node, "ann", "SELECT a FROM t WHERE a < 5")
@@ -192,7 +192,7 @@ def entry(number: int, **more: Any) -> Entry:
 
 
 def test_the_rate_of_history(recording: tuple[Lake, Recorder]) -> None:
-    """Past the rate quick statements are counted in one row, and failures are kept. Spec: HTTP, LAKE_HISTORY_RATE."""
+    """Past the rate quick statements are counted in one row, and failures are kept. Spec: HTTP, LAKE_HISTORY_RATE. HTTP Rights 15."""
     lake, recorder = recording
     for number in range(900):
         recorder.note(entry(number, sqlstate="22012" if number == 899 else ""))
@@ -203,7 +203,7 @@ def test_the_rate_of_history(recording: tuple[Lake, Recorder]) -> None:
 
 
 def test_what_is_over_goes(recording: tuple[Lake, Recorder], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each period has a table of its own; those past HISTORY_DAYS go with the first row of a new one."""
+    """Each period has a table of its own; those past HISTORY_DAYS go with the first row of a new one. HTTP Rights 16."""
     lake, recorder = recording
     clock, now = lake.database.clock, lake.database.clock.now()
     for day in range(12):

@@ -26,7 +26,7 @@ def state(reply: Reply) -> tuple[int, str | None]:
 
 
 def test_a_file_is_stored_once_and_replaced_by_its_etag(node: Node) -> None:
-    """PUT makes, a second is 409, If-Match replaces, and 412 keeps the other save. Spec: HTTP, PUT /files."""
+    """PUT makes, a second is 409, If-Match replaces, and 412 keeps the other save. Spec: HTTP, PUT /files. HTTP Files 1, 2, 3, 4, 5."""
     path = "/files/notes/one.sql"
     made = send(node, "PUT", path, "SELECT 1")
     assert (made.status, made.json()["path"], made.json()["bytes"]) == (200, "files/notes/one.sql", 8)
@@ -45,7 +45,7 @@ def test_a_file_is_stored_once_and_replaced_by_its_etag(node: Node) -> None:
 
 
 def test_versions_restore_and_delete(node: Node) -> None:
-    """Every save is a version, newest first; a removed file keeps its own. Spec: HTTP, GET /files?versions, POST ?restore."""
+    """Every save is a version, newest first; a removed file keeps its own. Spec: HTTP, GET /files?versions, POST ?restore. HTTP Files 6, 7, 8, 9."""
     path, texts = "/files/versioned.txt", [b"first", b"second", b"third"]
     tag = None
     for text in texts:
@@ -70,7 +70,7 @@ def test_versions_restore_and_delete(node: Node) -> None:
 
 
 def test_one_of_many_saves_wins(node: Node) -> None:
-    """Of writers that opened the same version one replaces it. Spec: HTTP, Files (If-Match)."""
+    """Of writers that opened the same version one replaces it. Spec: HTTP, Files (If-Match). HTTP Files 3, 4."""
     path = "/files/raced"
     tag = header(send(node, "PUT", path, b"0"), "etag") or ""
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -83,7 +83,7 @@ def test_one_of_many_saves_wins(node: Node) -> None:
 
 
 def test_only_the_newest_versions_stay(node: Node) -> None:
-    """LAKE_FILE_VERSIONS of them. Spec: HTTP, Files (Rules); Limits, File versions."""
+    """LAKE_FILE_VERSIONS of them. Spec: HTTP, Files (Rules); Limits, File versions. HTTP Files 11."""
     path = "/files/many"
     send(node, "PUT", path, b"0")
     for number in range(1, 55):
@@ -110,7 +110,7 @@ def test_a_file_holds_no_files(node: Node) -> None:
 
 
 def test_files_and_file_read(node: Node) -> None:
-    """SQL sees the newest bytes at its next statement, and no versions. Spec: HTTP, Files (Rules)."""
+    """SQL sees the newest bytes at its next statement, and no versions. Spec: HTTP, Files (Rules). HTTP Files 10, 12."""
     send(node, "PUT", "/files/seen/a.txt", "old")
     send(node, "PUT", "/files/seen/b.bin", b"\x00\xff")
     rows = node.sql("SELECT path, size, written > TIMESTAMPTZ '2020-01-01 00:00:00Z' AS late FROM files('seen/') ORDER BY path")
@@ -143,6 +143,6 @@ def test_who_may(locked: Node) -> None:
      ("a.nothing", "application/octet-stream"), ("a.json", "application/json")],
 )  # fmt: skip
 def test_content_types_come_from_names(node: Node, name: str, kind: str) -> None:
-    """Spec: HTTP, GET /files (content type from the name)."""
+    """Spec: HTTP, GET /files (content type from the name). HTTP Files 5."""
     send(node, "PUT", f"/files/kinds/{name}", b"{}")
     assert header(send(node, "GET", f"/files/kinds/{name}"), "content-type") == kind

@@ -19,7 +19,7 @@ def sent(node: Node, sql: str, query: str = "", session: str | None = None, **me
 
 
 def test_views_and_tables(node: Node) -> None:
-    """Queries by name, and rows by name; both join with what the lake has."""
+    """Queries by name, and rows by name; both join with what the lake has. HTTP Query 4."""
     node.sql("CREATE TABLE lent_orders (id INT, of INT); INSERT INTO lent_orders VALUES (1, 7), (2, 8)")
     people = [{"id": 7, "name": "Ann", "since": "2024-01-01"}, {"id": 8, "rate": 1.5}]
     reply = sent(
@@ -67,7 +67,7 @@ def test_they_hide_relations_of_the_lake(node: Node) -> None:
      ({"views": {f"v{n}": "SELECT 1" for n in range(101)}}, "22023")],
 )  # fmt: skip
 def test_what_is_refused(node: Node, members: dict[str, Any], sqlstate: str) -> None:
-    """By code, and nothing of it stays."""
+    """By code, and nothing of it stays. HTTP Query 4."""
     assert header(sent(node, "SELECT 1", **members), "x-lake-sqlstate") == sqlstate
 
 

@@ -13,7 +13,7 @@ from tests.doors.test_http_watch import lines
 
 
 def test_an_answer_comes_again_when_it_changes(node: Node) -> None:
-    """Now, and after commits to its tables that change it; an unchanged answer is not sent again."""
+    """Now, and after commits to its tables that change it; an unchanged answer is not sent again. HTTP Streams 9, 10."""
     node.sql("CREATE TABLE lively (a INT, b INT); CREATE TABLE other (a INT); INSERT INTO lively VALUES (1, 1)")
     with lines(node, f"/live?every_ms=0&sql={quote('SELECT count(*) AS n, max(b) AS b FROM lively')}") as stream:
         first = stream.next()[0]
@@ -44,7 +44,7 @@ def test_views_joins_and_subqueries_are_followed(node: Node) -> None:
 
 
 def test_several_queries_on_a_connection(node: Node) -> None:
-    """Each line names its id; one that cannot be watched leaves the others."""
+    """Each line names its id; one that cannot be watched leaves the others. HTTP Streams 13, 14."""
     node.sql("CREATE TABLE several (a INT); INSERT INTO several VALUES (1), (2)")
     queries = [
         {"id": "all", "sql": "SELECT a FROM several ORDER BY a"},
@@ -69,7 +69,7 @@ def test_several_queries_on_a_connection(node: Node) -> None:
 
 
 def test_a_busy_table_runs_it_seldom(node: Node) -> None:
-    """``every_ms`` is the shortest time between two runs; the last commit is in the last answer."""
+    """``every_ms`` is the shortest time between two runs; the last commit is in the last answer. HTTP Streams 12."""
     node.sql("CREATE TABLE busy (a INT)")
     with lines(node, f"/live?every_ms=200&sql={quote('SELECT count(*) AS n FROM busy')}") as stream:
         started = time.monotonic()
@@ -113,7 +113,7 @@ def test_what_is_no_live_query_is_refused(node: Node, path: str, body: str | Non
 
 
 def test_an_error_ends_the_stream(node: Node) -> None:
-    """GET has one query: its error is the only line."""
+    """GET has one query: its error is the only line. HTTP Streams 11."""
     for text, sqlstate in (("SELEC 1", "42601"), ("", "0A000"), ("SELECT 1 / 0", "22012"), ("SELECT 1; SELECT 2", "0A000")):
         with lines(node, f"/live?sql={quote(text)}") as stream:
             assert json.loads(stream.rest())["sqlstate"] == sqlstate, text

@@ -24,7 +24,7 @@ def wire(node: Node) -> Iterator[Wire]:
 
 
 def test_the_newest_row_of_a_key(node: Node, wire: Wire) -> None:
-    """From files, from the log over files, not after a DELETE; an append upserts."""
+    """From files, from the log over files, not after a DELETE; an append upserts. HTTP Streams 1."""
     assert wire.send("GET", "/lookup/users/1").json() == [{"id": 1, "name": "ann", "at": "2024-01-01"}]
     assert wire.send("POST", "/append/users", b'{"id": 1, "name": "anna"}\n').status == 200
     assert wire.send("GET", "/lookup/users/1").json() == [{"id": 1, "name": "anna"}]
@@ -35,7 +35,7 @@ def test_the_newest_row_of_a_key(node: Node, wire: Wire) -> None:
 
 
 def test_keys_of_several_columns(node: Node, wire: Wire) -> None:
-    """Values stand between commas in the order of the key."""
+    """Values stand between commas in the order of the key. HTTP Streams 2."""
     assert wire.send("GET", "/lookup/pairs/x%20y,2024-01-01,1.5").json() == [
         {"a": "x y", "b": "2024-01-01", "c": 1.5, "v": 2}
     ]
@@ -52,6 +52,6 @@ def test_keys_of_several_columns(node: Node, wire: Wire) -> None:
     ],
 )
 def test_what_is_no_key_is_refused(wire: Wire, path: str, state: str) -> None:
-    """A table without a key, none, a value of another type, too few values."""
+    """A table without a key, none, a value of another type, too few values. HTTP Streams 3."""
     reply = wire.send("GET", path)
     assert (reply.status >= 400, reply.headers.get("x-lake-sqlstate")) == (True, state)

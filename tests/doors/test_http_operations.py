@@ -35,7 +35,7 @@ def bearer(token: str) -> dict[str, str]:
     ],
 )
 def test_each_role_may_do_its_part(locked: Node, method: str, path: str, body: str, role: str) -> None:
-    """Roles nest: a lesser token is refused with 403, none or a wrong one with 401."""
+    """Roles nest: a lesser token is refused with 403, none or a wrong one with 401. HTTP Rights 1, 2."""
     wire = locked.wire()
     wire.send("POST", "/sql", "CREATE TABLE IF NOT EXISTS allowed (a INT)", **bearer("rules"))
     ranks = ["reads", "writes", "rules"]
@@ -51,14 +51,14 @@ def test_each_role_may_do_its_part(locked: Node, method: str, path: str, body: s
 
 
 def test_a_token_as_password(locked: Node) -> None:
-    """Basic carries a token too; who the caller is, is told."""
+    """Basic carries a token too; who the caller is, is told. HTTP Rights 4; HTTP Operations 5."""
     word = base64.b64encode(b"anybody:writes").decode()
     told = locked.wire().send("GET", "/whoami", Authorization=f"Basic {word}").json()
     assert told == {"user": "write", "role": "write", "superuser": False, "open": False}
 
 
 def test_the_open_paths(locked: Node) -> None:
-    """Health asks nobody to sign in; a path that is none is a plain 404, a wrong method 405."""
+    """Health asks nobody to sign in; a path that is none is a plain 404, a wrong method 405. HTTP Rights 3; HTTP Operations 1, 2, 3."""
     wire = locked.wire()
     assert wire.send("GET", "/healthz").body == b"ok"
     assert wire.send("GET", "/ready").status == 200
@@ -72,7 +72,7 @@ def test_the_open_paths(locked: Node) -> None:
 
 
 def test_metrics_count_requests(node: Node) -> None:
-    """The text exposition format, by route and not by path."""
+    """The text exposition format, by route and not by path. HTTP Operations 8."""
     wire = node.wire()
     wire.send("POST", "/append/no_such_table", b"{}")
     text = wire.send("GET", "/metrics").body.decode()
@@ -154,7 +154,7 @@ def test_half_an_answer_is_not_taken_for_a_whole_one(node: Node) -> None:
 
 
 def test_a_body_that_is_too_large(node: Node) -> None:
-    """413 with its code, and the node goes on."""
+    """413 with its code, and the node goes on. HTTP Limits 1."""
     wire = node.wire()
     reply = wire.send("POST", "/sql", b" " * (65 << 20))
     assert (reply.status, header(reply, "x-lake-sqlstate")) == (413, "54000")
@@ -162,7 +162,7 @@ def test_a_body_that_is_too_large(node: Node) -> None:
 
 
 def test_a_body_that_is_not_what_its_encoding_says(node: Node) -> None:
-    """It is told with a code; a body that is compressed is read."""
+    """It is told with a code; a body that is compressed is read. HTTP Limits 2."""
     wire = node.wire()
     reply = wire.send("POST", "/sql", b"SELECT 1", Content_Encoding="gzip")
     assert (reply.status, header(reply, "x-lake-sqlstate")) == (500, "08P01")
@@ -179,7 +179,7 @@ def test_a_client_that_expects_something(node: Node, path: str) -> None:
 
 
 def test_objects_and_kinds(node: Node) -> None:
-    """What a tree of a console shows. Spec: HTTP, GET /objects; GET /kinds; Resources (object entry)."""
+    """What a tree of a console shows. Spec: HTTP, GET /objects; GET /kinds; Resources (object entry). HTTP Operations 6, 7."""
     node.sql(
         "CREATE TABLE listed (id INT PRIMARY KEY, day DATE NOT NULL, n INT DEFAULT 3) WITH (cluster_by = 'day');"
         "INSERT INTO listed (id, day) VALUES (1, DATE '2024-01-01'); CREATE VIEW listed_view AS SELECT id FROM listed"
@@ -199,7 +199,7 @@ def test_objects_and_kinds(node: Node) -> None:
 @pytest.mark.parametrize("accepted", ["gzip", "deflate", ""])
 @pytest.mark.parametrize("format", ["json", "csv", "typed", "table", "arrow"])
 def test_answers_are_compressed_where_that_is_accepted(node: Node, format: str, accepted: str) -> None:
-    """Text of some size, whole or in pieces; what is small, or packed already, is sent as it is."""
+    """Text of some size, whole or in pieces; what is small, or packed already, is sent as it is. HTTP Query 24."""
     for rows in (1, 1_000, 30_000):
         text = f"SELECT i, 'some text' AS words FROM range({rows}) AS r(i)"
         plain = node.wire().send("POST", f"/sql?format={format}", text, Accept_Encoding="identity")
@@ -212,7 +212,7 @@ def test_answers_are_compressed_where_that_is_accepted(node: Node, format: str, 
 
 @pytest.mark.parametrize("endpoint", [(method, path) for rows in LATER.values() for method, path, _ in rows], ids=" ".join)
 def test_endpoints_to_come_are_refused_by_name(node: Node, endpoint: tuple[str, str]) -> None:
-    """0A000, which names the endpoint and what it takes."""
+    """0A000, which names the endpoint and what it takes. HTTP Definitions 4."""
     method, path = endpoint
     reply = node.wire().send(method, path.replace("{name}", "x").replace("{id}", "session-1"), b"{}")
     assert (reply.status, header(reply, "x-lake-sqlstate")) == (500, "0A000")

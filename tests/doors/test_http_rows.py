@@ -42,7 +42,7 @@ def stream(table: pa.Table) -> bytes:
 
 
 def test_json_lines_take_defaults(node: Node, wire: Wire) -> None:
-    """Constraints 1.6, 1.7: what a row leaves out takes its default, an explicit null is a null; blank lines are nothing."""
+    """Constraints 1.6, 1.7: what a row leaves out takes its default, an explicit null is a null; blank lines are nothing. HTTP Append 1, 3."""
     body = lines({"id": 1, "price": 2.5, "tags": [1, None]}, {"id": 2, "name": None, "at": "2024-02-29 12:00:00"}) + b"\n\n"
     done = wire.send("POST", "/append/events", body, Content_Type="application/x-ndjson").json()
     assert done["seg"] > 0 and done["ms"] > 0
@@ -62,7 +62,7 @@ def test_json_values_are_cast_as_sql_casts_them(node: Node, wire: Wire) -> None:
 
 
 def test_an_arrow_stream(node: Node, wire: Wire) -> None:
-    """Columns by name, in any order; types that hold the column's values are cast."""
+    """Columns by name, in any order; types that hold the column's values are cast. HTTP Append 2."""
     table = pa.table(
         {
             "price": pa.array([1, None], pa.decimal128(12, 3)), "id": pa.array([1, 2], pa.int32()),
@@ -77,7 +77,7 @@ def test_an_arrow_stream(node: Node, wire: Wire) -> None:
 
 
 def test_exactly_once(node: Node, wire: Wire) -> None:
-    """A repeated seq is a duplicate, a prev that does not match a conflict; neither writes. Spec: HTTP, Append."""
+    """A repeated seq is a duplicate, a prev that does not match a conflict; neither writes. Spec: HTTP, Append. HTTP Append 5, 6, 7."""
     def send(query: str) -> tuple[bool, bool]:
         done = wire.send("POST", f"/append/events?{query}", b'{"id": 1}').json()
         assert (done["seg"] > 0) == (not done["duplicate"] and not done["conflict"])
@@ -152,7 +152,7 @@ def test_arrow_that_is_refused(node: Node, wire: Wire, body: bytes, sqlstate: st
      ("prev=1", "22023"), ("producer=&seq=1", "22023"), ("producer=" + "p" * 300 + "&seq=1", "22023")],
 )  # fmt: skip
 def test_bad_producers(wire: Wire, query: str, sqlstate: str) -> None:
-    """seq counts from 1, and goes with its producer."""
+    """seq counts from 1, and goes with its producer. HTTP Append 4."""
     reply = wire.send("POST", f"/append/events?{query}", b'{"id": 1}')
     assert (reply.status, header(reply, "x-lake-sqlstate")) == (500, sqlstate)
 
@@ -167,7 +167,7 @@ def test_a_table_that_is_none(wire: Wire) -> None:
 
 
 def test_insert_in_bulk(node: Node, wire: Wire) -> None:
-    """The body's query is written, the table made if absent, a job once. Spec: HTTP, POST /insert."""
+    """The body's query is written, the table made if absent, a job once. Spec: HTTP, POST /insert. HTTP Append 8, 9."""
     node.sql("DROP TABLE IF EXISTS bulk")
     query = "SELECT i AS id, i * 2 AS twice FROM range(0, 20000) AS r(i)"
     assert wire.send("POST", "/insert/bulk?job=load", query).json() == {"rows": 20_000}
@@ -178,7 +178,7 @@ def test_insert_in_bulk(node: Node, wire: Wire) -> None:
 
 
 def test_tables_are_defined(node: Node, wire: Wire) -> None:
-    """An array or an object of columns; a later definition adds columns at the end. Spec: HTTP, Table definition."""
+    """An array or an object of columns; a later definition adds columns at the end. Spec: HTTP, Table definition. HTTP Definitions 1, 3."""
     node.sql("DROP TABLE IF EXISTS defined")
     first = [["id", "Int64"], ["name", "Utf8"]]
     assert wire.send("POST", "/tables/defined", json.dumps(first)).json() == {"table": "defined", "publish": None}
@@ -205,7 +205,7 @@ def test_tables_are_defined(node: Node, wire: Wire) -> None:
 
 
 def test_tables_are_defined_with_a_key(node: Node, wire: Wire) -> None:
-    """Key, merge and layout as members; later bodies add columns and layout, and refuse another key. Spec: HTTP, Table definition."""
+    """Key, merge and layout as members; later bodies add columns and layout, and refuse another key. Spec: HTTP, Table definition. HTTP Definitions 2, 3."""
     node.sql("DROP TABLE IF EXISTS sums; DROP TABLE IF EXISTS newest")
 
     def define(table: str, **body: object) -> str | None:
@@ -235,7 +235,7 @@ def test_tables_are_defined_with_a_key(node: Node, wire: Wire) -> None:
 
 
 def test_tiering_keeps_every_row(node: Node, wire: Wire) -> None:
-    """POST /tier moves rows to files; answers stay as they were."""
+    """POST /tier moves rows to files; answers stay as they were. HTTP Operations 9."""
     wire.send("POST", "/append/events", lines(*({"id": number} for number in range(100))))
     assert wire.send("POST", "/tier").json()["rows_tiered"] >= 100
     wire.send("POST", "/append/events", b'{"id": 100}')

@@ -33,7 +33,7 @@ def header(reply: Reply, name: str) -> str | None:
 
 
 def test_json_leaves_nulls_out(node: Node) -> None:
-    """The default: an array with an object for each row. Spec: HTTP, Query, answer rule 1."""
+    """The default: an array with an object for each row. Spec: HTTP, Query, answer rule 1. HTTP Query 5."""
     reply = ask(node, VALUES)
     assert (reply.status, header(reply, "content-type"), header(reply, "x-lake-tag")) == (200, "application/json", "SELECT")
     assert reply.json() == [
@@ -45,7 +45,7 @@ def test_json_leaves_nulls_out(node: Node) -> None:
 
 
 def test_typed_tells_types_and_keeps_digits(node: Node) -> None:
-    """Decimals, and integers beyond 2^53, are texts. Spec: HTTP, Query, answer rule 4."""
+    """Decimals, and integers beyond 2^53, are texts. Spec: HTTP, Query, answer rule 4. HTTP Query 9."""
     answer = ask(node, VALUES, "format=typed").json()
     assert [column["name"] for column in answer["columns"]][:3] == ["i", "big", "d"]
     assert [column["type"] for column in answer["columns"]][:3] == ["Int64", "Int64", "Decimal128(3, 2)"]
@@ -54,7 +54,7 @@ def test_typed_tells_types_and_keeps_digits(node: Node) -> None:
 
 
 def test_text_formats(node: Node) -> None:
-    """table is drawn; csv and tsv quote what must be; ndjson is a line a row."""
+    """table is drawn; csv and tsv quote what must be; ndjson is a line a row. HTTP Query 7, 10."""
     drawn = ask(node, "SELECT 1 AS id, 'Ann' AS name, NULL AS gone", "format=table").body.decode()
     line = "+----+------+------+\n"
     assert drawn == f"{line}| id | name | gone |\n{line}|  1 | Ann  | NULL |\n{line}(1 row)\n"
@@ -72,7 +72,7 @@ def test_text_formats(node: Node) -> None:
 
 @pytest.mark.parametrize("format", ["arrow", "parquet"])
 def test_binary_formats(node: Node, format: str) -> None:
-    """Arrow and Parquet carry the types; an answer without rows has its columns."""
+    """Arrow and Parquet carry the types; an answer without rows has its columns. HTTP Query 8, 10."""
     def table(text: str) -> pa.Table:
         body = ask(node, text, f"format={format}").body
         return pa.ipc.open_stream(body).read_all() if format == "arrow" else pq.read_table(io.BytesIO(body))
@@ -85,7 +85,7 @@ def test_binary_formats(node: Node, format: str) -> None:
 
 
 def test_what_is_not_a_query_answers_an_object(node: Node) -> None:
-    """In every format. Spec: HTTP, Query, answer rule 2."""
+    """In every format. Spec: HTTP, Query, answer rule 2. HTTP Query 6."""
     for number, format in enumerate(("json", "typed", "table", "arrow", "csv", "parquet")):
         table = f"made_{number}"
         reply = ask(node, f"CREATE TABLE {table} (a INT); INSERT INTO {table} VALUES (1), (2)", f"format={format}")
@@ -94,7 +94,7 @@ def test_what_is_not_a_query_answers_an_object(node: Node) -> None:
 
 
 def test_pages_keep_an_answer(node: Node) -> None:
-    """Later pages are of the same answer, though the table has changed; a page that is gone is 410."""
+    """Later pages are of the same answer, though the table has changed; a page that is gone is 410. HTTP Query 17, 18, 19."""
     ask(node, "CREATE TABLE paged AS SELECT i FROM range(0, 25000) AS r(i)")
     first = ask(node, "SELECT i FROM paged ORDER BY i", "format=typed").json()
     assert (len(first["rows"]), first["total"]) == (10_000, 25_000)
@@ -115,7 +115,7 @@ def test_pages_keep_an_answer(node: Node) -> None:
      ("format=typed&rows=100001", "22023"), ("after=x", "22023"), ("after=-1", "22023"), ("stale_ms=x", "22023"), ("spread=2", "22023"), ("job=" + "j" * 300, "22023")],
 )  # fmt: skip
 def test_bad_query_strings(node: Node, query: str, sqlstate: str) -> None:
-    """A parameter out of its domain is refused by name, whatever the statement."""
+    """A parameter out of its domain is refused by name, whatever the statement. HTTP Query 12, 13, 14, 15, 17."""
     text = "CREATE TABLE never AS SELECT 1 AS a" if "job" in query else "SELECT 1"
     reply = ask(node, text, query)
     assert (reply.status, header(reply, "x-lake-sqlstate")) == (500, sqlstate)
@@ -127,7 +127,7 @@ def sent(node: Node, sql: str, **params: Any) -> Reply:
 
 
 def test_parameters(node: Node) -> None:
-    """JSON values, lists, and expressions for what JSON cannot type; never pasted into the text."""
+    """JSON values, lists, and expressions for what JSON cannot type; never pasted into the text. HTTP Query 2, 3."""
     reply = sent(node, "SELECT $a + 1 AS a, $b AS b, $c AS c, $d AS d", a=41, b="'; DROP TABLE x", c=[1, 2], d=None)
     assert reply.json() == [{"a": 42, "b": "'; DROP TABLE x", "c": [1, 2]}]
     reply = sent(node, "SELECT $day + INTERVAL '1 day' AS next", day={"sql": "DATE '2024-02-28'"})
@@ -147,7 +147,7 @@ def test_bad_json_bodies(node: Node, body: str) -> None:
 
 
 def test_several_statements(node: Node) -> None:
-    """They run in order, the answer is the last one's; those before a failed one stay done."""
+    """They run in order, the answer is the last one's; those before a failed one stay done. HTTP Query 1."""
     assert ask(node, "CREATE TABLE steps (a INT); INSERT INTO steps VALUES (1); SELECT a FROM steps").json() == [{"a": 1}]
     assert ask(node, "INSERT INTO steps VALUES (2); SELECT * FROM nowhere").status == 500
     assert ask(node, "SELECT count(*) AS n FROM steps").json() == [{"n": 2}]
@@ -155,7 +155,7 @@ def test_several_statements(node: Node) -> None:
 
 
 def test_a_job_is_applied_once(node: Node) -> None:
-    """A write that is sent again with its job id answers that it is a duplicate. Spec: HTTP, Query, job."""
+    """A write that is sent again with its job id answers that it is a duplicate. Spec: HTTP, Query, job. HTTP Query 16."""
     ask(node, "CREATE TABLE jobs (a INT)")
     assert ask(node, "INSERT INTO jobs VALUES (1)", "job=j1").json() == {"rows": 1}
     assert ask(node, "INSERT INTO jobs VALUES (1)", "job=j1").json() == {"duplicate": True}
@@ -163,7 +163,7 @@ def test_a_job_is_applied_once(node: Node) -> None:
 
 
 def test_errors_tell_their_code_and_place(node: Node) -> None:
-    """Status 500, the message as plain text, the code and the position as headers. Spec: HTTP, Query, answer rule 7."""
+    """Status 500, the message as plain text, the code and the position as headers. Spec: HTTP, Query, answer rule 7. HTTP Query 22."""
     reply = ask(node, "SELECT nope FROM (SELECT 1 AS note)")
     assert (reply.status, header(reply, "x-lake-sqlstate"), header(reply, "x-lake-position")) == (500, "42703", "8")
     assert reply.body.decode().startswith('column "nope" does not exist')
@@ -183,7 +183,7 @@ def test_errors_name_what_they_are_about(node: Node) -> None:
 
 
 def test_files_of_the_machine_are_the_owners(node: Node) -> None:
-    """SQL sent to a node reads no file of the node's disk. Spec: HTTP, What the service does 9."""
+    """SQL sent to a node reads no file of the node's disk. Spec: HTTP, What the service does 9. HTTP Rights 18."""
     for text in ("SELECT * FROM '/etc/passwd.csv'", "SELECT * FROM read_csv('/etc/passwd')"):
         reply = ask(node, text)
         assert (reply.status, header(reply, "x-lake-sqlstate")) == (403, "42501")
@@ -192,7 +192,7 @@ def test_files_of_the_machine_are_the_owners(node: Node) -> None:
 
 
 def test_sessions_keep_settings(node: Node) -> None:
-    """A session is named by a header, keeps what SET says, and ends. Spec: HTTP, Session."""
+    """A session is named by a header, keeps what SET says, and ends. Spec: HTTP, Session. HTTP Query 21; HTTP Operations 10."""
     ask(node, "SET TIME ZONE 'Europe/Berlin'", x_lake_session="session-1")
     assert ask(node, "SHOW timezone", x_lake_session="session-1").json() == [{"timezone": "Europe/Berlin"}]
     assert ask(node, "SHOW timezone", x_lake_session="session-2").json() == [{"timezone": "UTC"}]
@@ -203,7 +203,7 @@ def test_sessions_keep_settings(node: Node) -> None:
 
 
 def test_after_waits_for_a_commit(node: Node) -> None:
-    """An append's seg is what a later query may wait for."""
+    """An append's seg is what a later query may wait for. HTTP Query 13."""
     ask(node, "CREATE TABLE waited (a INT)")
     wire = node.wire()
     seg = wire.send("POST", "/append/waited", b'{"a": 1}').json()["seg"]
@@ -211,7 +211,7 @@ def test_after_waits_for_a_commit(node: Node) -> None:
 
 
 def test_a_session_holds_a_transaction_and_temporary_tables(node: Node) -> None:
-    """By ``x-lake-session``; nobody else sees them, and ending the session ends them. Spec: HTTP, Session."""
+    """By ``x-lake-session``; nobody else sees them, and ending the session ends them. Spec: HTTP, Session. HTTP Rights 19."""
     node.sql("CREATE TABLE held (a INT)")
 
     def said(text: str, session: str) -> Any:
@@ -246,3 +246,10 @@ def test_a_request_without_a_session_leaves_nothing(node: Node) -> None:
     assert reply.headers["x-lake-sqlstate"] == "42P01"
     node.sql("CREATE TABLE brief_too (a INT); BEGIN; INSERT INTO brief_too VALUES (1)")
     assert node.sql("SELECT * FROM brief_too") == []
+
+
+def test_notices(node: Node) -> None:
+    """What a statement says beside its answer, as a JSON list in x-lake-notices. HTTP Query 20."""
+    text = "CREATE TABLE IF NOT EXISTS noticed (a INT)"
+    assert header(ask(node, text), "x-lake-notices") is None
+    assert json.loads(header(ask(node, text), "x-lake-notices") or "") == ['relation "noticed" already exists, skipping']

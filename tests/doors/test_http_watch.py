@@ -48,7 +48,7 @@ def lines(node: Node, path: str, body: str | None = None) -> Iterator[Lines]:
 
 
 def test_new_rows_arrive(node: Node) -> None:
-    """Rows of every way of writing, from now on; NULLs are left out."""
+    """Rows of every way of writing, from now on; NULLs are left out. HTTP Streams 4."""
     node.sql("CREATE TABLE watched (a INT, b TEXT); INSERT INTO watched VALUES (0, 'before')")
     with lines(node, "/watch/watched") as stream:
         assert stream.status == 200
@@ -64,7 +64,7 @@ def test_new_rows_arrive(node: Node) -> None:
 
 
 def test_after_replays_and_marks_resume(node: Node) -> None:
-    """``after`` starts anywhere; a mark follows each batch, and resuming from it misses and repeats nothing."""
+    """``after`` starts anywhere; a mark follows each batch, and resuming from it misses and repeats nothing. HTTP Streams 5, 6."""
     node.sql("CREATE TABLE marked (a INT)")
     seg = node.wire().send("POST", "/append/marked", '{"a": 0}').json()["seg"]
     for number in range(1, 6):
@@ -83,7 +83,7 @@ def test_after_replays_and_marks_resume(node: Node) -> None:
 
 
 def test_changes_have_both_sides(node: Node) -> None:
-    """``changes=true``: old before new in a commit, with what names the row."""
+    """``changes=true``: old before new in a commit, with what names the row. HTTP Streams 7."""
     node.sql("CREATE TABLE changed (a INT, b TEXT); INSERT INTO changed VALUES (1, 'x'), (2, 'y')")
     first = node.sql("SELECT max(_version) AS v FROM changed")[0]["v"]
     with lines(node, f"/watch/changed?changes=true&after={first - 1}&marks=true") as stream:
@@ -166,7 +166,7 @@ def test_streams_end_when_the_node_stops(tmp_path_factory: pytest.TempPathFactor
 
 
 def test_a_keyed_table_tells_upserts(node: Node) -> None:
-    """Every row that is written, whatever the table keeps of it; a delete has its key."""
+    """Every row that is written, whatever the table keeps of it; a delete has its key. HTTP Streams 8."""
     node.sql("CREATE TABLE keyed (id INT PRIMARY KEY, v TEXT)")
     with lines(node, "/watch/keyed?changes=true&marks=true") as stream, lines(node, "/watch/keyed") as new:
         node.sql("INSERT INTO keyed VALUES (1, 'a'), (2, 'b')")

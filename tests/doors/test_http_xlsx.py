@@ -23,7 +23,7 @@ def sheet(body: bytes) -> list[list[object]]:
 
 
 def test_a_workbook(node: Node) -> None:
-    """One sheet, names first; Excel's own values where it has them, texts where it has not."""
+    """One sheet, names first; Excel's own values where it has them, texts where it has not. HTTP Query 11."""
     reply = ask(node, VALUES + ", 'NaN'::DOUBLE AS nan, DATE '1800-01-01' AS old, '=1+1' AS formula", "format=xlsx")
     assert header(reply, "content-type") == "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
     assert header(reply, "content-disposition") == 'attachment; filename="answer.xlsx"'
@@ -37,7 +37,7 @@ def test_a_workbook(node: Node) -> None:
 
 
 def test_names_are_bold(node: Node) -> None:
-    """Spec: HTTP, Query (one sheet with bold names)."""
+    """Spec: HTTP, Query (one sheet with bold names). HTTP Query 11."""
     import zipfile
 
     with zipfile.ZipFile(io.BytesIO(ask(node, "SELECT 1 AS a", "format=xlsx").body)) as parts:
@@ -46,7 +46,7 @@ def test_names_are_bold(node: Node) -> None:
 
 @pytest.mark.parametrize("text", ["SELECT i FROM range(1048576) AS r(i)", "SELECT repeat('x', 32768) AS long"])
 def test_what_a_sheet_does_not_hold(node: Node, text: str) -> None:
-    """At most 1,048,575 rows, and 32,767 characters in a cell: more is refused, not cut."""
+    """At most 1,048,575 rows, and 32,767 characters in a cell: more is refused, not cut. HTTP Query 11."""
     reply = ask(node, text, "format=xlsx")
     assert (reply.status, header(reply, "x-lake-sqlstate")) == (500, "54000")
 

@@ -218,7 +218,7 @@ def test_every_statement_has_a_row() -> None:
 
 @pytest.mark.parametrize("kind", MATRIX, ids=lambda kind: kind.__name__)
 def test_statements(filled: Lake, kind: type[ast.Statement], tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Each row by each caller: it runs, or it is refused with 42501 and nothing else."""
+    """Each row by each caller: it runs, or it is refused with 42501 and nothing else. HTTP Rights 20."""
     folder = tmp_path_factory.mktemp("matrix")
     (folder / "in.csv").write_text("a\n1\n")
     for row in MATRIX[kind]:
@@ -262,7 +262,7 @@ def test_every_endpoint_has_a_row() -> None:
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=" ".join)
 def test_endpoints(node: Node, endpoint: tuple[str, str]) -> None:
-    """Each endpoint by each caller: 401 without a sign-in or with a wrong one, 403 without the right, else neither."""
+    """Each endpoint by each caller: 401 without a sign-in or with a wrong one, 403 without the right, else neither. HTTP Rights 20."""
     path, body, may = ENDPOINTS[endpoint]
     route = next(route for route in ROUTES if (route.method, route.path) == endpoint)
     for caller in ("", "wrong", *TOKENS, *USERS):

@@ -70,7 +70,7 @@ def users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Users]:
 
 
 def test_once_users_exist(users: Users) -> None:
-    """A node without tokens refuses whoever does not sign in, except where it stays open."""
+    """A node without tokens refuses whoever does not sign in, except where it stays open. HTTP Rights 9."""
     for path, body in (("/sql", "SELECT 1"), ("/whoami", ""), ("/append/t", "")):
         reply = users.ask(path, body)
         assert (reply.status, reply.headers["x-lake-sqlstate"]) == (401, "28000")
@@ -85,12 +85,12 @@ def test_once_users_exist(users: Users) -> None:
      ("cid", "", 401), ("", "", 401), ("admin", "", 401), ("\ud800".encode("utf-8", "replace").decode(), "x", 401)],
 )  # fmt: skip
 def test_names_and_passwords(users: Users, user: str, password: str, status: int) -> None:
-    """Basic: right twice (the second time remembered), wrong password, another's, nobody's."""
+    """Basic: right twice (the second time remembered), wrong password, another's, nobody's. HTTP Rights 4."""
     assert users.ask(Authorization=basic(user, password)).status == status
 
 
 def test_who_am_i(users: Users) -> None:
-    """Spec: HTTP, Who am I."""
+    """Spec: HTTP, Who am I. HTTP Operations 5."""
     told = users.ask(Authorization=basic("ann", PASSWORD)).json()
     assert told == {"user": "ann", "role": "read", "superuser": False, "open": False}
     told = users.ask(Authorization=f"Bearer {users.tokens['root']}").json()
@@ -115,7 +115,7 @@ def test_tokens_of_users(users: Users) -> None:
 
 
 def test_a_login(users: Users) -> None:
-    """POST /login gives a session token, which ends with the password it was given for."""
+    """POST /login gives a session token, which ends with the password it was given for. HTTP Rights 10; HTTP Operations 4."""
     root = f"Bearer {users.tokens['root']}"
     users.sql("CREATE USER dan PASSWORD 'password of dan'", Authorization=root)
     made = users.ask("/login", '{"user": "dan", "password": "password of dan"}').json()
@@ -133,7 +133,7 @@ def test_a_login(users: Users) -> None:
 
 
 def test_rights_hold_at_the_door(users: Users) -> None:
-    """403 with the words of the specification."""
+    """403 with the words of the specification. HTTP Rights 6, 8."""
     ann = basic("ann", PASSWORD)
     assert users.sql("SELECT a FROM t", Authorization=ann).json() == [{"a": 1}]
     for path, body, words in (
@@ -161,7 +161,7 @@ def test_a_session_is_one_users(users: Users) -> None:
 
 
 def test_scram_with_each_client(users: Users) -> None:
-    """psycopg, psycopg2, asyncpg and psql sign in by SCRAM-SHA-256 with passwords and with tokens. Spec: Doors, Postgres."""
+    """psycopg, psycopg2, asyncpg and psql sign in by SCRAM-SHA-256 with passwords and with tokens. Spec: Doors, Postgres. HTTP Rights 11."""
     for user, password in (("ann", PASSWORD), ("cid", users.tokens["cid"]), ("ann", users.tokens["ann"])):
         with psycopg.connect(users.dsn(user, password), autocommit=True) as one:
             assert one.execute("SELECT a, current_user FROM t").fetchone() == (1, user)

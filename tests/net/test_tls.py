@@ -70,7 +70,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
 
 
 def test_https_and_plain_on_one_port(secure: Secure) -> None:
-    """The first byte decides; the Python client checks the certificate by ``ca``."""
+    """The first byte decides; the Python client checks the certificate by ``ca``. HTTP Rights 17."""
     with lake.connect(f"https://127.0.0.1:{secure.node.port}", ca=str(secure.certificate)) as db:
         assert db.sql("SELECT 1 AS a").rows() == [(1,)]
         assert len(db.sql("SELECT * FROM range(300000)").rows()) == 300_000
@@ -126,7 +126,7 @@ def test_bad_handshakes_do_no_harm(secure: Secure) -> None:
 
 
 def test_plain_from_other_machines(tmp_path: Path) -> None:
-    """Only where LAKE_TLS=optional, or where there is no certificate at all."""
+    """Only where LAKE_TLS=optional, or where there is no certificate at all. HTTP Rights 17."""
     certificate, key = make_certificate(tmp_path, "node")
     options = {"lake": "memory:", "tls_cert": str(certificate), "tls_key": str(key)}
     required, optional = load(environ={}, options=options), load(environ={"LAKE_TLS": "optional"}, options=options)

@@ -40,7 +40,7 @@ from lake.metrics import HTTP_REQUESTS
 from lake.net.node import Node
 
 BODY_BYTES_MAX: Final = 1 << 30
-NOWHERE: Final = "/{nowhere:.*}"
+NOWHERE: Final = r"/{nowhere:[\s\S]*}"
 NOT_ENOUGH: Final = "this needs more rights than this token's or user's"
 STATUS: Final[dict[type[LakeError], int]] = {
     InvalidAuthorization: 401,
@@ -60,7 +60,7 @@ def make_app(node: Node) -> web.Application:
     app[NODE] = node
     app[PAGES] = Pages(node.database.clock, node.config.pages_mb << 20)
     for row in ROUTES:
-        path = row.path.replace("{path}", "{path:.*}")
+        path = row.path.replace("{path}", r"{path:[\s\S]*}")
         app.router.add_route(row.method, path, _checked(row), expect_handler=_expected)
     app.router.add_route("*", NOWHERE, _nowhere, expect_handler=_expected)
     return app
