@@ -166,3 +166,17 @@ def test_single_statements_do_not_conflict(database: Database) -> None:
     while any(thread.is_alive() for thread in threads):
         database.lake.upkeep.round(force=True)
     assert rows(Session(database), "SELECT DISTINCT amount FROM t WHERE id < 5") == [(140,)]
+
+
+def test_rows_of_a_transactions_own_file_have_their_ids_once_it_is_over(database: Database) -> None:
+    """Rows in bulk, some of them gone again, read in the transaction: behind it ids and versions are the lake's."""
+    session = Session(database)
+    session.execute("BEGIN; INSERT INTO t SELECT i, 0 FROM range(100, 40100) AS r(i); UPDATE t SET amount = 1 WHERE id % 9 = 1")
+    asked = "SELECT id, _row_id, _version FROM t WHERE id >= 100"
+    inside = rows(session, asked)
+    session.execute("COMMIT")
+    found = rows(session, asked)
+    assert len({row[1] for row in found}) == len(found) == len(inside) == 40_000, "ids are unlike"
+    assert {row[2] for row in found} == {database.version}
+    session.execute("DELETE FROM t WHERE id = 100")
+    assert sorted(rows(session, asked)) == sorted(row for row in found if row[0] != 100)

@@ -295,7 +295,9 @@ def _living_arrays(
         whole = group_arrays(reader, file, group, missing, visible.place, narrow=True)
         for column in missing:
             found[column.stored] = whole[column.stored].filter(bits)
-            if stamp and column.stored != PLACE:
+            # What is not in the file is not kept under its name: a transaction sees its own files under ids yet to be given.
+            in_file = column.stored != PLACE and (file.has_system or column.stored not in SYSTEM_COLUMNS)
+            if stamp and in_file:
                 key = (file.path, group, column.stored + LIVING)
                 reader.hot.put(key, found[column.stored], column.type.physical, stamp)
     arrays = [found[column.stored] for column in columns]
