@@ -14,7 +14,7 @@ from typing import Any, Final
 from lake.db.result import Result
 from lake.db.session import Session
 from lake.db.statements import STATEMENTS
-from lake.errors import UndefinedParameter
+from lake.errors import LakeError, UndefinedParameter
 from lake.exec.context import Cancellation
 from lake.exec.evaluate import fold
 from lake.roles import Role
@@ -96,6 +96,18 @@ def run(prepared: Prepared, session: Session, arguments: Sequence[Argument], can
         raise UndefinedParameter(f"there is no parameter ${len(arguments) + 1}")
     literals = {str(number): _literal(item, session) for number, item in enumerate(arguments, 1)}
     return session.run_statement(prepared.statement, prepared.text, literals, cancellation)
+
+
+def recall(prepared: Prepared, session: Session, arguments: Sequence[Argument]) -> Result | None:
+    """The answer of a query that is at hand without waiting (``Session.recall_statement``); None where it has to be run."""
+    statement = prepared.statement
+    if not isinstance(statement, ast.QueryStatement) or len(arguments) < prepared.parameters:
+        return None
+    try:
+        literals = {str(number): _literal(item, session) for number, item in enumerate(arguments, 1)}
+        return session.recall_statement(statement, prepared.text, literals)
+    except LakeError:
+        return None
 
 
 def _literal(argument: Argument, session: Session) -> bound.Literal:

@@ -27,6 +27,7 @@ from lake.storage.catalog.changes import Change
 from lake.storage.catalog.model import Table, View
 from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Acknowledged, Flush
+from lake.storage.tables.read import NotInMemory
 
 if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog
@@ -147,8 +148,11 @@ class Run:
         )
         return result
 
-    def _point(self, query: ast.Query) -> Result | None:
-        """The row of a key, where the query asks for nothing else; None for every other query."""
+    def _point(self, query: ast.Query, *, at_once: bool = False) -> Result | None:
+        """The row of a key, where the query asks for nothing else; None for every other query.
+
+        at_once  None too where the row is not in memory
+        """
         settings = self.settings
         if settings.rights is not None or self.in_transaction or self.session.temporary:
             return None
@@ -157,14 +161,21 @@ class Run:
         values = None if known is None else known.values(self.parameters)
         if known is None or values is None:
             return None
-        rows = known.rows(self.catalog.snapshot, values)
+        snapshot = self.catalog.snapshot
+        try:
+            rows = known.rows(snapshot.at_once() if at_once else snapshot, values)
+        except NotInMemory:
+            return None
         origins = known.origins
         return Result(
             known.names, known.types, "SELECT", version=self.catalog.version, source=rows, origins=lambda: origins
         )
 
-    def recall(self) -> Result | None:
-        """The query's remembered answer where it holds; takes no longer than looking it up."""
+    def recall(self, query: ast.Query) -> Result | None:
+        """The row of a key that is in memory, or the query's remembered answer where it holds; takes no longer than that."""
+        point = self._point(query, at_once=True)
+        if point is not None:
+            return point
         key = self._key()
         if key is None or self.in_transaction:
             return None

@@ -263,26 +263,39 @@ class Session:
     def recall(
         self, text: str, params: Mapping[str, Any] | None, stale_ms: int | None, bytes_max: int = 1 << 20
     ) -> Result | None:
-        """The remembered answer of a text that is one query asked before, of at most ``bytes_max`` bytes.
-
-        None where it has to be run. It neither blocks nor waits: an event loop may call it. Whatever is wrong is for
-        ``execute`` to say.
-        """
-        if self.transaction is not None or any(isinstance(value, dict | list) for value in (params or {}).values()):
+        """As ``recall_statement``, of a text that was asked before."""
+        if any(isinstance(value, dict | list) for value in (params or {}).values()):
             return None
         statements = parser.parse_known(text, self.dialect)
         if statements is None or len(statements) != 1 or not isinstance(statements[0], ast.QueryStatement):
             return None
-        if not self._lock.acquire(blocking=False):
+        try:
+            return self.recall_statement(statements[0], text, self._literals(params), stale_ms, bytes_max)
+        except LakeError:
+            return None
+
+    def recall_statement(
+        self,
+        stmt: ast.QueryStatement,
+        text: str,
+        parameters: Mapping[str, bound.Literal],
+        stale_ms: int | None = None,
+        bytes_max: int = 1 << 16,
+    ) -> Result | None:
+        """The answer of a query that is remembered, or is a row in memory found by its key, of at most ``bytes_max`` bytes.
+
+        None where it has to be run. It neither blocks nor waits: an event loop may call it. Whatever is wrong is for
+        ``execute`` to say.
+        """
+        if self.transaction is not None or not self._lock.acquire(blocking=False):
             return None
         try:
-            (stmt,) = statements
             self._handler(stmt)
             own = text[stmt.span.start : stmt.span.end] if stmt.span else text
             accounted = Accounted(self, stmt, own)
             settings = self.statement_settings()
-            run = Run(self, self.catalog(settings), settings, self._literals(params), own, None, Cancellation(), stale_ms)
-            found = run.recall()
+            run = Run(self, self.catalog(settings), settings, parameters, own, None, Cancellation(), stale_ms)
+            found = run.recall(stmt.query)
             if found is None or sum(batch.nbytes for batch in found.source) > bytes_max:
                 return None
             accounted.end(sum(batch.num_rows for batch in found.source), found.version)

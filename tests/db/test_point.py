@@ -97,3 +97,20 @@ def test_the_row_of_a_key_is_changed_without_the_engine(
 
     monkeypatch.setattr("lake.db.run.Run.optimize", refuse)
     assert db.session.execute(text, params).count == rows
+
+
+def test_a_row_in_memory_is_recalled_without_waiting(db: EmbeddedConnection) -> None:
+    """One that is not is left to a thread, which may wait for the disk."""
+    text = "SELECT name, value FROM n WHERE id = $id"
+    reader = db.database.lake.reader
+    reader.hot.clear()
+    db.session.execute(text, {"id": 1}).rows()
+    reader.hot.clear()
+    assert db.session.recall(text, {"id": 20}, None) is None
+    assert db.session.execute(text, {"id": 20}).rows() == [("name 20", 10.0)]
+    for id, rows in ((20, [("name 20", 10.0)]), (9, []), (1000, [])):
+        found = db.session.recall(text, {"id": id}, None)
+        assert found is not None and found.rows() == rows
+    db.session.begin()
+    assert db.session.recall(text, {"id": 20}, None) is None, "a transaction sees rows of its own"
+    db.session.rollback()

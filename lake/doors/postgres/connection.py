@@ -226,6 +226,9 @@ class Connection:
             return await self._define(portal, source)
         if client.status == BLOCK and source.writes:
             client.writes += 1
+        recalled = Running.recalled(source, client.session, portal.arguments, self.cancellation)
+        if recalled is not None:
+            return Reply(recalled.tag, running=recalled)
         running = await self.work(lambda: Running.start(source, client.session, portal.arguments, self.cancellation))
         for text in running.result.notices:
             self._send_notice("00000", text)
@@ -258,7 +261,10 @@ class Connection:
             if is_move:
                 await self.work(lambda left=left: running.skip(left))  # type: ignore[misc]
                 continue
-            rows = await self.work(lambda left=left: running.rows(formats, left))  # type: ignore[misc]
+            if running.is_ready:
+                rows = running.rows(formats, left)
+            else:
+                rows = await self.work(lambda left=left: running.rows(formats, left))  # type: ignore[misc]
             await self.wire.send_rows(rows)
 
     def _tag(self, reply: Reply, running: Running) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from lake.db.describe import Description
-from lake.db.prepared import Argument, Prepared, run
+from lake.db.prepared import Argument, Prepared, recall, run
 from lake.db.result import Result
 from lake.db.session import Session
 from lake.doors.postgres.rows import data_rows
@@ -30,13 +30,14 @@ COUNTED: Final = ("SELECT", "FETCH", "MOVE", "COPY", "UPDATE", "DELETE", "MERGE"
 
 
 class Running:
-    """A statement that was started, and its rows that were not sent yet."""
+    """A statement that was started, and its rows that were not sent yet; few enough where ``is_ready`` to be sent at once."""
 
     def __init__(self, result: Result, zone: str, cancellation: Cancellation) -> None:
         self.result = result
         self.cancellation = cancellation
         self.sent = 0
         self.is_done = False
+        self.is_ready = False
         self._zone = zone
         self._batches: Iterator[pa.RecordBatch] = iter(result.batches()) if result.is_query else iter(())
         self._waiting: pa.RecordBatch | None = None
@@ -49,6 +50,18 @@ class Running:
         result = run(prepared, session, arguments, cancellation)
         running = cls(result, session.settings["timezone"].value, cancellation)
         running._fill()
+        return running
+
+    @classmethod
+    def recalled(
+        cls, prepared: Prepared, session: Session, arguments: Sequence[Argument], cancellation: Cancellation
+    ) -> Running | None:
+        """A query whose answer is at hand, which takes no thread; None where it has to be started."""
+        result = recall(prepared, session, arguments)
+        if result is None:
+            return None
+        running = cls(result, session.settings["timezone"].value, cancellation)
+        running.is_ready = True
         return running
 
     @property

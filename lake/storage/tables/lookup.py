@@ -25,6 +25,7 @@ from lake.storage.tables.keys import Keys, encode
 from lake.storage.tables.prune import keeps_file
 from lake.storage.tables.read import (
     Expiry,
+    NotInMemory,
     Reader,
     Visible,
     Wanted,
@@ -87,6 +88,8 @@ def look_up(
     rule = Rule.of(table)
     probe = encode(arrays, [column.type for column in key])
     if rule.combines:
+        if not reader.waits:
+            raise NotInMemory
         combined = _combined(keyed.view(reader, table, tail), rule, probe)
         if combined is not None:
             return read_chunk(combined, wanted)

@@ -95,19 +95,26 @@ class Footers:
                 self._bytes -= gone.serialized_size
 
 
+class NotInMemory(Exception):
+    """What was asked for is not in memory, and who asks cannot wait for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """What reading needs: the store and the caches over it."""
+    """What reading needs: the store and the caches over it; one that does not wait raises NotInMemory instead."""
 
     store: ObjectStore
     footers: Footers
     hot: HotColumns
+    waits: bool = True
 
     def open(self, file: DataFile, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
         """The file, its footer from the cache.
 
         XX001  it is missing or not Parquet
         """
+        if not self.waits:
+            raise NotInMemory
         try:
             source = self.store.open_reader(file.path)
             known = self.footers.get(file.path)
@@ -330,6 +337,8 @@ def system_column(file: DataFile, group: int, name: str, start: int = 0, count: 
 
 
 def _decode(reader: Reader, file: DataFile, group: int, columns: Sequence[Wanted]) -> list[pa.Array]:
+    if not reader.waits:
+        raise NotInMemory
     footer, rows = reader.footer(file), file.groups[group]
     if group >= footer.num_row_groups or footer.row_group(group).num_rows != rows:
         raise DataCorrupted(f"{file.path} is not the file that the catalog names: row group {group} differs")
