@@ -10,11 +10,14 @@ short, the worker keeps the groups it has and from then on deals its rows to par
 short): equal keys meet in one partition, and partitions are finished one by one, by several workers. Many groups in the
 very first batch are forgotten, and its rows dealt as well: nothing is left to merge.
 
-GROUPING SETS keep groups for every set over the same input columns.
+GROUPING SETS are over the same input columns. Where every aggregate only adds up, rows go to the sets that no other set holds
+alone; the groups of the others are made of the finished groups of a finer set: of ROLLUP (a, b) only (a, b) sees rows.
 """
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -23,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from lake.exec.context import Context
+from lake.exec.kernels.extremes import NumberExtreme
 from lake.exec.kernels.groups import GroupTable
 from lake.exec.kernels.partition import deal_rows
 from lake.exec.memory import Account
@@ -107,6 +111,27 @@ def added_only(layout: Layout, context: Context) -> frozenset[int]:
     return frozenset(added - others)
 
 
+def finer_sets(sets: Sequence[tuple[int, ...]]) -> tuple[int | None, ...]:
+    """For each grouping set the one that has all of its keys and fewest others, by position; None where there is none.
+
+    >>> finer_sets(((0, 1), (0,), (1,), ()))
+    (None, 0, 0, 1)
+    """
+    found: list[int | None] = []
+    for keys in sets:
+        above = [place for place, more in enumerate(sets) if set(keys) < set(more)]
+        found.append(min(above, key=lambda place: len(sets[place]), default=None))
+    return tuple(found)
+
+
+def _adds_up(tally: Tally) -> bool:
+    """Whether the state of a group and those of its parts are one."""
+    call = tally.call.call
+    if call.distinct or call.order:
+        return False
+    return call.function.name in ("sum", "count", "avg") or isinstance(tally.accumulator, NumberExtreme)
+
+
 class Groups:
     """Groups and their tallies: what one worker knows of one grouping set, or all workers of a partition."""
 
@@ -153,6 +178,18 @@ class Groups:
             mine.merge(theirs, mapping, self.count)
         self.rows += other.rows
 
+    def add_finer(self, other: Groups) -> None:
+        """Adds groups that have these keys and others."""
+        if other.count and self.table is None:
+            mapping = np.zeros(other.count, np.int64)
+        elif other.count:
+            arrays = dict(zip(other.keys, other.key_arrays(), strict=True))
+            mapping = self.table.insert([arrays[key] for key in self.keys])  # type: ignore[union-attr]
+        else:
+            return
+        for mine, theirs in zip(self.tallies, other.tallies, strict=True):
+            mine.merge(theirs, mapping, self.count)
+
     def merge_part(self, other: Groups, chosen: Any, keys: pa.RecordBatch) -> Any:
         """Numbers some of another worker's groups; answers the mapping of all its groups, -1 for the rest."""
         mapping = np.full(other.count, -1, np.int64)
@@ -191,6 +228,7 @@ class HashAggregate(Breaker):
     _projection: Projection | None = field(default=None, init=False, repr=False)
     _narrow: Projection | None = field(default=None, init=False, repr=False)
     _scratch: Scratch | None = field(default=None, init=False, repr=False)
+    _finer: tuple[int | None, ...] = field(default=(), init=False, repr=False)
 
     def describe(self) -> str:
         keys = ", ".join(column.name for column, _ in self.groups)
@@ -208,6 +246,8 @@ class HashAggregate(Breaker):
             self._layout = lay_out([expr for _, expr in self.groups], [call for _, call in self.aggregates])
             self._projection = Projection(self._layout.exprs, context)
             self._narrow = Projection(self._layout.exprs, context, narrow=added_only(self._layout, context))
+            adds_up = all(map(_adds_up, make_tallies(self._layout.calls, context.settings)))
+            self._finer = finer_sets(self.sets) if adds_up else (None,) * len(self.sets)
         made = [Groups(self._layout, keys, context) for keys in self.sets]
         return WorkerState(made, context.budget.open(self.metrics))
 
@@ -216,11 +256,13 @@ class HashAggregate(Breaker):
         assert projection is not None
         rows = make_batch(self._layout.names, projection.run(batch), batch.num_rows)
         if state.buffers is not None:
-            for groups, buffer in zip(state.groups, state.buffers, strict=True):
-                buffer.add(rows) if groups.keys else groups.update(rows)
+            for groups, buffer, finer in zip(state.groups, state.buffers, self._finer, strict=True):
+                if finer is None:
+                    buffer.add(rows) if groups.keys else groups.update(rows)
             return
-        for groups in state.groups:
-            groups.update(rows)
+        for groups, finer in zip(state.groups, self._finer, strict=True):
+            if finer is None:
+                groups.update(rows)
         if any(_are_many(groups) and groups.rows == batch.num_rows for groups in state.groups):
             state.groups = [Groups(self._layout, keys, self._context) for keys in self.sets]
             self._deal(state)
@@ -243,25 +285,40 @@ class HashAggregate(Breaker):
         return self._scratch
 
     def merge(self, context: Context, states: Sequence[WorkerState]) -> Source:
-        parts: list[list[Groups] | Partitioned] = []
-        for index, keys in enumerate(self.sets):
-            all_groups = [state.groups[index] for state in states]
-            buffers = [state.buffers[index] for state in states if state.buffers is not None]
-            if buffers and keys:
-                parts.append(Partitioned(self, index, all_groups, buffers, context))
-            else:
-                for groups in all_groups[1:]:
-                    all_groups[0].merge(groups)
-                parts.append([all_groups[0]])
+        parts: dict[int, Groups | Partitioned | Coarser] = {}
+        for index in sorted(range(len(self.sets)), key=lambda index: -len(self.sets[index])):
+            parts[index] = self._merged(index, parts, states, context)
         for state in states:
             state.account.close()
-        if any(isinstance(part, Partitioned) for part in parts):
-            return Partitions(self.columns, self, parts)
+        in_order = [parts[index] for index in range(len(self.sets))]
+        if any(isinstance(part, Partitioned) for part in in_order):
+            return Partitions(self.columns, self, in_order)
         held: list[pa.RecordBatch] = []
-        for index, part in enumerate(parts):
-            assert not isinstance(part, Partitioned)
-            held += self.answer(index, part[0])
+        for index, part in enumerate(in_order):
+            assert isinstance(part, Groups)
+            held += self.answer(index, part)
         return Held(self.columns, held)
+
+    def _merged(
+        self, index: int, parts: dict[int, Groups | Partitioned | Coarser], states: Sequence[WorkerState], context: Context
+    ) -> Groups | Partitioned | Coarser:
+        """A grouping set of all workers, after the finer one that it may be made of."""
+        keys, finer = self.sets[index], self._finer[index]
+        if finer is not None:
+            above, made = parts[finer], Groups(self._layout, keys, context)
+            if isinstance(above, Groups):
+                made.add_finer(above)
+                return made
+            coarser = Coarser(self, index, made)
+            above.coarser.append(coarser)
+            return coarser
+        all_groups = [state.groups[index] for state in states]
+        buffers = [state.buffers[index] for state in states if state.buffers is not None]
+        if buffers and keys:
+            return Partitioned(self, index, all_groups, buffers, context)
+        for groups in all_groups[1:]:
+            all_groups[0].merge(groups)
+        return all_groups[0]
 
     def answer(self, index: int, groups: Groups, extra: int = 0) -> Iterable[pa.RecordBatch]:
         """The batches of finished groups of a grouping set; the last ``extra`` groups of the tallies are left out."""
@@ -281,6 +338,24 @@ class HashAggregate(Breaker):
 
 
 @dataclass(slots=True)
+class Coarser:
+    """A grouping set made of the groups of one that is finished in partitions; ``coarser`` are those made of this one."""
+
+    operator: HashAggregate
+    index: int
+    groups: Groups
+    coarser: list[Coarser] = field(default_factory=list)
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Its groups, once it has seen all, and those of the coarser ones."""
+        for each in self.coarser:  # before the answer, which may leave sums in another form
+            each.groups.add_finer(self.groups)
+        yield from self.operator.answer(self.index, self.groups)
+        for each in self.coarser:
+            yield from each.finish()
+
+
+@dataclass(slots=True)
 class Partitioned:
     """A grouping set whose rows were dealt to partitions, with the groups that workers had before."""
 
@@ -289,12 +364,17 @@ class Partitioned:
     groups: list[Groups]
     buffers: list[PartitionBuffer]
     context: Context
+    coarser: list[Coarser] = field(default_factory=list)
+    left: int = PARTITIONS
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    held: Account = field(init=False)
     keys: list[pa.RecordBatch] = field(init=False)
     chosen: list[tuple[Any, Any]] = field(init=False)
 
     def __post_init__(self) -> None:
         for buffer in self.buffers:
             buffer.seal()
+        self.held = self.context.budget.open(self.operator.metrics)
         self.keys, self.chosen = [], []
         self.groups = [groups for groups in self.groups if groups.count]
         for groups in self.groups:
@@ -307,7 +387,7 @@ class Partitioned:
             self.chosen.append(deal_rows(key_hashes(batch, groups.keys), PARTITION_BITS))
 
     def finish(self, number: int) -> Iterable[pa.RecordBatch]:
-        """The groups of one partition."""
+        """The groups of one partition; the last one to be finished is followed by the coarser grouping sets."""
         operator = self.operator
         made = Groups(operator._layout, operator.sets[self.index], self.context)
         account = self.context.budget.open(operator.metrics)
@@ -327,7 +407,20 @@ class Partitioned:
             for mine, theirs in zip(made.tallies, groups.tallies, strict=True):
                 mine.merge(theirs, mapping, trash + 1)
         account.close()
-        return operator.answer(self.index, made, extra=1) if made.count else ()
+        coarser = self._coarser_of(made)
+        return itertools.chain(operator.answer(self.index, made, extra=1) if made.count else (), coarser)
+
+    def _coarser_of(self, made: Groups) -> Iterable[pa.RecordBatch]:
+        """Adds a finished partition to the coarser grouping sets; after the last one, their groups."""
+        with self.lock:
+            for each in self.coarser:
+                each.groups.add_finer(made)
+            self.held.set(sum(each.groups.nbytes for each in self.coarser))
+            self.left -= 1
+            if self.left:
+                return ()
+        self.held.close()
+        return itertools.chain.from_iterable(each.finish() for each in self.coarser)
 
 
 @dataclass(eq=False)
@@ -336,15 +429,15 @@ class Partitions(Source):
 
     columns: tuple[Column, ...]
     operator: HashAggregate
-    parts: list[list[Groups] | Partitioned]
+    parts: list[Groups | Partitioned | Coarser]
 
     def morsels(self, context: Context) -> Iterator[Morsel]:
         for index, part in enumerate(self.parts):
             if isinstance(part, Partitioned):
                 for number in range(PARTITIONS):
                     yield lambda part=part, number=number: part.finish(number)  # type: ignore[misc]
-            else:
-                yield lambda index=index, part=part: self.operator.answer(index, part[0])  # type: ignore[misc]
+            elif isinstance(part, Groups):
+                yield lambda index=index, part=part: self.operator.answer(index, part)  # type: ignore[misc]
 
 
 def _are_many(groups: Groups) -> bool:
