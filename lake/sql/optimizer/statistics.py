@@ -9,12 +9,13 @@ Source: Selinger et al., "Access Path Selection in a Relational Database Managem
 
 from __future__ import annotations
 
+import math
 from typing import Final, assert_never
 
 from msgspec.structs import replace
 
 from lake.sql import bound
-from lake.sql.bound import Column, Expr, Literal
+from lake.sql.bound import Call, Column, Expr, Literal
 from lake.sql.catalog import Table
 from lake.sql.optimizer.estimates import Both, ColumnEstimate, Estimate, Thinned
 from lake.sql.optimizer.expressions import equality
@@ -42,12 +43,17 @@ from lake.sql.plan import (
     Values,
     Window,
 )
+from lake.types import Date
 
 ROWS_UNKNOWN: Final = 1000.0
 """Rows of what nothing is known of."""
 
 GROUPS_UNKNOWN: Final = 0.1
 """Groups for each row where distinct values are not known."""
+
+DAYS_OF_YEAR: Final = 365.25
+PARTS_OF_DATE: Final = {"quarter": 4.0, "month": 12.0, "day": 31.0, "dow": 7.0, "week": 53.0, "doy": 366.0}
+"""How many values a part of a date has."""
 
 UNNEST_ROWS: Final = 5.0
 RECURSION_ROUNDS: Final = 10.0
@@ -155,7 +161,25 @@ def _of_expression(expr: Expr, found: Estimate) -> ColumnEstimate:
     combinations = 1.0
     for id in used:
         combinations *= found.distinct(id)
-    return ColumnEstimate(min(combinations, found.rows))
+    return ColumnEstimate(min(combinations, _parts_of_date(expr, found), found.rows))
+
+
+def _parts_of_date(expr: Expr, found: Estimate) -> float:
+    """How many values the year or another part of a date has: no bound where it is neither."""
+    match expr:
+        case Call(function=function, arguments=(Literal(value=str() as part), Column(type=Date(), id=id))) if (
+            function.name in ("date_part", "extract")
+        ):
+            pass
+        case Call(function=function, arguments=(Column(type=Date(), id=id),)):
+            part = function.name
+        case _:
+            return math.inf
+    if part == "year":
+        known = found.columns[id]
+        if isinstance(known.min, int) and isinstance(known.max, int):
+            return max((known.max - known.min) / DAYS_OF_YEAR, 0.0) + 1.0
+    return PARTS_OF_DATE.get(str(part), math.inf)
 
 
 def _aggregate(plan: Aggregate, found: Estimate) -> Estimate:
