@@ -337,13 +337,13 @@ def date_to_timestamp(value: Any) -> Any:
 
 
 def to_instant(wall: Any, zone: str) -> Any:
-    """The instants when clocks in ``zone`` read ``wall``; the earlier one where they read it twice.
+    """The instants when clocks in ``zone`` read ``wall``; the later one where they read it twice, as in Postgres.
 
     A reading that clocks skip is taken by the offset before the gap, as if they had not been moved yet.
     """
     if zone.upper() in ("UTC", "Z", "GMT"):
         return wall.cast(TIMESTAMPTZ.arrow)
-    aware = pc.assume_timezone(wall, zone, ambiguous="earliest", nonexistent="earliest")
+    aware = pc.assume_timezone(wall, zone, ambiguous="latest", nonexistent="earliest")
     instants = aware.cast(TIMESTAMPTZ.arrow)
     # In a gap that was the last moment before it.
     skipped = pc.subtract(wall.cast(pa.int64()), pc.local_timestamp(aware).cast(pa.int64()))

@@ -167,7 +167,8 @@ OFFSET_HOURS_MAX: Final = 15  # as Postgres takes them
 
 
 def offset_micros(zone: str, wall: int) -> int:
-    """How far the wall clock of ``zone`` is ahead of UTC when it shows ``wall``.
+    """How far the wall clock of ``zone`` is ahead of UTC when it shows ``wall``; the smaller offset where two are possible:
+    the later of two moments, and the one before a gap.
 
     22023  no such zone
     """
@@ -184,8 +185,8 @@ def offset_micros(zone: str, wall: int) -> int:
         reading = (EPOCH + datetime.timedelta(microseconds=wall)).replace(tzinfo=ZoneInfo(zone))
     except (ZoneInfoNotFoundError, ValueError, OSError, OverflowError):
         raise InvalidParameter(f'time zone "{zone}" not recognized') from None
-    offset = reading.utcoffset()
-    return 0 if offset is None else offset // ONE_MICROSECOND
+    offsets = [each for each in (reading.utcoffset(), reading.replace(fold=1).utcoffset()) if each is not None]
+    return min(offsets) // ONE_MICROSECOND if offsets else 0
 
 
 def _is_zone(text: str) -> bool:

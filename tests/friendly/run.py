@@ -182,6 +182,10 @@ class Comparison:
             outcome.answered += 1
             outcome.rows += len(theirs.rows)
             return None
+        if isinstance(ours, Answer) and isinstance(theirs, Answer) and "GROUP BY ALL" in query.text and not ours.rows and len(theirs.rows) == 1:
+            # Of no rows the dialect makes no group, also by what uses no column, as the base does.
+            outcome.left_out["GROUP BY ALL without a column"] += 1
+            return None
         words = ours if isinstance(ours, Failure) else theirs if isinstance(theirs, Failure) else None
         outcome.kinds["rows that differ" if words is None else words.message.splitlines()[0]] += 1
         return f"lake:\n{_shown(ours)}\n\nduckdb:\n{_shown(theirs)}"
