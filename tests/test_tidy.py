@@ -26,6 +26,9 @@ def source(path: str, text: str) -> tidy.Source:
     ("rule", "path", "text", "words"),
     [
         (tidy.check_layers, "lake/storage/a.py", '"""A."""\nfrom lake.db import session\n', "storage imports lake.db"),
+        (tidy.check_rows, "lake/exec/functions/a.py", '"""A."""\ndef f(x):\n    return map_rows(x)\n', "f goes row by row and is"),
+        (tidy.check_rows, "lake/exec/functions/a.py", '"""A."""\n@per_row\ndef f(x):\n    """F."""\n', "f does not say why"),
+        (tidy.check_rows, "lake/db/a.py", '"""A."""\neval("1")\n', "eval runs text as code"),
         (tidy.check_layers, "lake/exec/a.py", '"""A."""\nfrom lake import db\n', "exec imports lake.db"),
         (tidy.check_layers, "lake/sql/a.py", '"""A."""\nimport lake.storage.log\n', "sql sees of storage only"),
         (tidy.check_sizes, "lake/db/a.py", "\n" * 600, "600 lines"),

@@ -7,6 +7,7 @@
     words       marks of unfinished work, and paths of one machine
     grammar     every rule of the grammar has a builder method, and every builder method a rule
     settings    a setting marked as used is read somewhere, and one marked as unused is not
+    rows        a function that goes row by row in Python is marked, and says why; none runs text as code
 
 Each rule answers lines of ``path:line: what is wrong``; none of them changes anything.
 """
@@ -200,8 +201,40 @@ def check_settings() -> Iterator[str]:
             yield f"lake/config.py:1: setting {row.name} is marked as unused, and something reads it"
 
 
+# What goes through rows in Python, and the folders and files whose functions get rows.
+ROW_LOOPS: Final = frozenset(("map_rows", "map_distinct", "over_texts", "by_ascii", "to_pylist"))
+ROW_PLACES: Final = ("lake/exec/functions/", "lake/exec/cast", "lake/db/functions/")
+# The loops themselves; and functions that look at one row, at a message or at rows that Arrow could not read.
+LOOPS_ALLOWED: Final = (
+    "lake/exec/functions/columns.py", "lake/exec/functions/binary.py:_decode", "lake/exec/functions/collecting.py",
+    "lake/exec/functions/dates.py:next_day", "lake/exec/functions/json_members.py", "lake/exec/functions/session.py:error",
+    "lake/exec/functions/pg.py:pg_sleep", "lake/exec/functions/regexes.py",
+    "lake/exec/functions/xml.py:_register", "lake/exec/functions/readable.py:_register_size", "lake/db/functions/ai.py:_asked",
+)  # fmt: skip
+
+
+def check_rows() -> Iterator[str]:
+    """Row loops that are not marked or do not say why, and calls that run text as code."""
+    for source in of_lake():
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("eval", "exec"):
+                yield f"{source.path}:{node.lineno}: {node.func.id} runs text as code"
+        if not source.path.startswith(ROW_PLACES):
+            continue
+        for function in source.tree.body:
+            if not isinstance(function, ast.FunctionDef) or f"{source.path}:{function.name}".startswith(LOOPS_ALLOWED):
+                continue
+            names = {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(function)}
+            is_marked = any(ast.unparse(mark) == "per_row" for mark in function.decorator_list)
+            says_why = " row by row" in " ".join((ast.get_docstring(function) or "").split())
+            if names & ROW_LOOPS and not is_marked:
+                yield f"{source.path}:{function.lineno}: {function.name} goes row by row and is not marked @per_row"
+            if is_marked and not says_why:
+                yield f"{source.path}:{function.lineno}: {function.name} does not say why it goes row by row"
+
+
 CHECKS: Final[tuple[Callable[[], Iterator[str]], ...]] = (
-    check_layers, check_sizes, check_docstrings, check_places, check_words, check_grammar, check_settings,
+    check_layers, check_sizes, check_docstrings, check_places, check_words, check_grammar, check_settings, check_rows,
 )
 
 

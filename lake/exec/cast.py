@@ -25,6 +25,7 @@ from lake.exec.constants import as_array, list_array, list_parts, map_array, map
 from lake.exec.decimals import Scaled, Value
 from lake.exec.kernels import views
 from lake.exec.kernels.decimals import from_doubles
+from lake.exec.per_row import per_row
 from lake.exec.spellings import fit, number_as_moment
 from lake.sql.catalog import Settings
 from lake.types import (
@@ -409,8 +410,9 @@ def _cast_fields(
     return struct_array(made, target, None if not value.null_count else np.asarray(value.is_valid()))
 
 
+@per_row
 def _list_from_text(value: pa.Array, of: Type, *, is_try: bool, settings: Settings | None) -> pa.Array:
-    """Lists written ``[1, 2]`` or ``{1,2}``, with items quoted where they hold commas."""
+    """Lists written ``[1, 2]`` or ``{1,2}``. Goes row by row: items may be quoted, and hold lists themselves."""
     parts = [None if text is None else split_list(text, is_try=is_try) for text in views.plain(value).to_pylist()]
     items = [item for part in parts if part is not None for item in part]
     offsets = np.concatenate(([0], np.cumsum([0 if part is None else len(part) for part in parts]))).astype(np.int64)

@@ -21,6 +21,7 @@ from lake.errors import DatatypeMismatch, InvalidText, LakeError
 from lake.exec import decimals
 from lake.exec.constants import list_array, list_parts, map_entries, to_array
 from lake.exec.kernels import views
+from lake.exec.per_row import per_row
 from lake.exec.spellings import duration_text, unit_of
 from lake.sql import literals
 from lake.types import (
@@ -61,8 +62,9 @@ _BRACED_ITEM: Final = re.compile(
 # --- from text -------------------------------------------------------------------------------------------------------
 
 
+@per_row
 def from_text(value: pa.Array, target: Type, *, is_try: bool, zone: str) -> pa.Array:
-    """Text as ``target``.
+    """Text as ``target``. What Arrow does not read goes row by row: zones, spellings of SQL, and texts to be refused.
 
     22P02  a text that is no value of the type     22003, 22008  a value out of the type's range
     """
@@ -287,7 +289,9 @@ def to_text(value: pa.Array, source: Type, *, for_json: bool = False, is_try: bo
             raise DatatypeMismatch(f"cannot cast type {source} to VARCHAR")
 
 
+@per_row
 def _each(value: pa.Array, write: Callable[[Any], str]) -> pa.Array:
+    """``write`` over values. Goes row by row: intervals have parts to leave out, and nested values are JSON of orjson's."""
     return pa.array([None if item is None else write(item) for item in value.to_pylist()], pa.string())
 
 
@@ -337,8 +341,9 @@ def one_float_text(number: Any, bits: int = 64) -> str:
     return f"{sign}{figures[0]}{tail}e{shift - 1}"
 
 
+@per_row
 def decimal_text(value: pa.Array, scale: int) -> pa.Array:
-    """Decimals with all digits of their scale."""
+    """Decimals with all digits of their scale. Those of more than 64 bits go row by row: Arrow writes exponents."""
     found = decimals.scaled(value)
     assert found is not None and not isinstance(found.values, int)
     if found.is_wide or scale > DECIMAL_INT64_DIGITS_MAX:
@@ -460,7 +465,7 @@ def struct_text(value: pa.Array, fields: tuple[tuple[str, Type], ...]) -> pa.Arr
     for place, (part, (name, of)) in enumerate(zip(value.flatten(), fields, strict=True)):
         parts += [f"{', ' if place else ''}{name}: ", pc.fill_null(to_text(part, of), "NULL")]
     if not fields:
-        return pa.array(["{}" if there else None for there in value.is_valid().to_pylist()], pa.string())
+        return pc.if_else(value.is_valid(), "{}", pa.scalar(None, pa.string()))
     text = pc.binary_join_element_wise(*parts, "}", "")
     return pc.if_else(value.is_valid(), text, pa.scalar(None, pa.string())) if value.null_count else text
 

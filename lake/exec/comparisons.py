@@ -5,7 +5,6 @@ Both sides are of one SQL type. Either may be a constant; text must not be a dic
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -14,17 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.exec import decimals
-from lake.exec.constants import as_array, physical_values
+from lake.exec.constants import as_array
 from lake.exec.decimals import Value
 from lake.exec.kernels import views
-from lake.exec.kernels.hashing import DAYS_OF_MONTH, alike
+from lake.exec.kernels.nested import DAYS_OF_MONTH, encoded
 from lake.types import Decimal, Float, Interval, List, Map, Null, Struct, Type
 
 _ARROW: Final[dict[str, Callable[..., Any]]] = {
     "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
-}  # fmt: skip
-_PYTHON: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 NANOSECONDS_OF_DAY: Final = 86_400_000_000_000
 
@@ -44,7 +40,7 @@ def compare(op: str, left: Value, right: Value, type: Type) -> Value:
         case Interval():
             return _compare_intervals(op, left, right)
         case List() | Struct() | Map():
-            return _compare_lists(op, left, right, type)
+            return _compare_nested(op, left, right)
         case _:
             return _ARROW[op](left, right)
 
@@ -108,27 +104,7 @@ def _compare_intervals(op: str, left: Value, right: Value) -> Value:
     return _ARROW[op](one, two)
 
 
-def _compare_lists(op: str, left: Value, right: Value, type: Type) -> Value:
-    """Item by item in Python: Arrow has no order of lists. NULL items equal each other and are the greatest."""
+def _compare_nested(op: str, left: Value, right: Value) -> Value:
+    """By their bytes: NULL items equal each other and are the greatest."""
     rows = next((len(side) for side in (left, right) if isinstance(side, pa.Array)), 1)
-    run = _PYTHON[op]
-    pairs = zip(
-        physical_values(as_array(left, rows), type), physical_values(as_array(right, rows), type), strict=True
-    )
-    return pa.array([None if one is None or two is None else run(order_key(one), order_key(two)) for one, two in pairs],
-                    pa.bool_())  # fmt: skip
-
-
-def order_key(value: Any) -> Any:
-    """A key by which Python orders a physical value as SQL does: NaN after all numbers, NULL items last."""
-    if value is None:
-        return (2,)
-    if isinstance(value, pa.MonthDayNano):
-        return (1, alike(value))
-    if isinstance(value, tuple):
-        return (1, *(order_key(item) for item in value))
-    if isinstance(value, float) and value != value:
-        return (1, 1, 0.0)
-    if isinstance(value, float):
-        return (1, 0, value)
-    return (1, value)
+    return _ARROW[op](encoded(as_array(left, rows)), encoded(as_array(right, rows)))

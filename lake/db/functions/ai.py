@@ -25,7 +25,7 @@ from lake.config import Config
 from lake.errors import FeatureNotSupported
 from lake.exec.constants import as_array
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import per_row
+from lake.exec.per_row import per_row
 from lake.metrics import AI_REQUESTS
 from lake.sql.registry import CallInfo, scalar
 
@@ -138,6 +138,8 @@ def _asked(texts: pa.Array, models: pa.Array, ask: Callable[[str, str], Any], ca
 def ai_complete(prompt: Value, model: Value, *, call: CallInfo) -> pa.Array:
     """What a model answers to a prompt, NULL where it cannot be asked. Each distinct prompt is a request of its own.
 
+    Goes row by row: the service answers one question at a time.
+
     >>> ai_complete(NULL) IS NULL
     true
     """
@@ -156,6 +158,8 @@ def ai_complete(prompt: Value, model: Value, *, call: CallInfo) -> pa.Array:
 @per_row
 def ai_embed(text: Value, model: Value, *, call: CallInfo) -> pa.Array:
     """The vector of a text, NULL where the model cannot be asked. Each distinct text is a request of its own.
+
+    Goes row by row: the service answers one text at a time.
 
     >>> ai_embed(NULL) IS NULL
     true

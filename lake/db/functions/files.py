@@ -12,6 +12,7 @@ from lake.errors import FeatureNotSupported, ProgramLimitExceeded
 from lake.exec.constants import as_array
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import map_rows
+from lake.exec.per_row import per_row
 from lake.rows import Part, Predicate, physical_array
 from lake.sql.catalog import Settings, Table, TableColumn, TableStatistics
 from lake.sql.registry import CallInfo, scalar, table_function
@@ -37,8 +38,11 @@ def files(settings: Settings, folder: str = "") -> Table:
 
 
 @scalar("file_read(path VARCHAR) -> BYTEA", group=GROUP, origin="spec", volatility="volatile", takes_call=True)
+@per_row
 def file_read(path: Value, *, call: CallInfo) -> pa.Array:
     """The bytes of a file kept in the lake, with or without ``files/`` before its path; NULL where there is none.
+
+    Goes row by row: a file is read whole, one at a time.
 
     42501  the caller may not read files      22023  no path of a file
     54000  more than fits at once

@@ -451,8 +451,7 @@ def _same(left: Sequence[pa.Array], rows: Numbers, right: Sequence[pa.Array], ot
     for one, other in zip(left, right):
         ours, theirs = one.take(pa.array(rows)), other.take(pa.array(others))
         if pa.types.is_nested(ours.type) or pa.types.is_interval(ours.type):
-            pairs = zip(spelled(ours).to_pylist(), spelled(theirs).to_pylist())
-            same &= np.fromiter((a == b for a, b in pairs), np.bool_, len(rows))
+            same &= pc.equal(spelled(ours), spelled(theirs)).to_numpy(zero_copy_only=False)
             continue
         equal = pc.equal(ours, theirs)
         if pa.types.is_floating(ours.type):

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.exec.cast import interval_parts
-from lake.exec.functions.columns import per_row
 from lake.exec.kernels import views
+from lake.exec.per_row import per_row
 from lake.rows import physical_array
 from lake.types import (
     Boolean,
@@ -181,7 +181,7 @@ def _numeric_bytes(groups: Any, negative: Any, before: int, scale: int) -> pa.Ar
 
 @per_row
 def _wide_numerics(column: pa.Array) -> pa.Array:
-    """Decimals of more than 18 digits: their groups do not fit a column of integers."""
+    """Decimals of more than 18 digits. Goes row by row: their groups do not fit a column of integers."""
     return pa.array([None if value is None else numeric_bytes(value) for value in column.to_pylist()], pa.binary())
 
 

@@ -18,7 +18,7 @@ from lake.exec.kernels import views
 from lake.exec.kernels.aggregates import Count, SumInteger, resized
 from lake.exec.kernels.exact_sum import ExactSum
 from lake.exec.kernels.extremes import BitCombination, PickedRows, extreme
-from lake.exec.kernels.hashing import DAYS_OF_MONTH
+from lake.exec.kernels.nested import DAYS_OF_MONTH
 from lake.sql.registry import Accumulator, CallInfo, aggregate
 from lake.types import BIGINT, DECIMAL_DIGITS_MAX, DOUBLE, Decimal, Float, Integer, Type
 

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from lake.errors import InvalidParameter, InvalidText
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import all_valid, columns, map_distinct, per_row, with_constants
+from lake.exec.functions.columns import all_valid, columns, map_distinct, with_constants
 from lake.exec.kernels import alphabets, views
+from lake.exec.per_row import per_row
 from lake.sql.registry import CallInfo, scalar
 
 GROUP: Final = "bytes"

@@ -14,7 +14,8 @@ import pyarrow as pa
 from lake.errors import InvalidParameter
 from lake.exec.constants import as_array
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import map_rows, per_row
+from lake.exec.functions.columns import map_rows
+from lake.exec.per_row import per_row
 from lake.sql.registry import CallInfo, scalar
 
 GROUP: Final = "bytes"

@@ -16,6 +16,7 @@ from lake.exec.functions.aggregates import Constants, Converted, physical
 from lake.exec.functions.arithmetic import same_type
 from lake.exec.kernels import views
 from lake.exec.kernels.extremes import PickedRows
+from lake.exec.kernels.hashing import spelled
 from lake.sql.registry import Accumulator, CallInfo, aggregate
 from lake.types import JSON, Boolean, Decimal, Float, Integer, Json, List, Map, Null, Struct, Text, Type
 
@@ -113,10 +114,8 @@ class CollectedSets(Collected):
 def first_of_each(parents: Any, values: pa.Array) -> Any:
     """int64: the rows in which a value first stands within its parent, ascending. NULL is a value."""
     if pa.types.is_nested(values.type) or pa.types.is_interval(values.type):
-        numbers: dict[str, int] = {}
-        codes = np.array([numbers.setdefault(repr(value), len(numbers)) for value in values.to_pylist()], np.int64)
-    else:
-        codes = views.values_of(values.dictionary_encode(null_encoding="encode").indices).astype(np.int64)
+        values = spelled(values)
+    codes = views.values_of(values.dictionary_encode(null_encoding="encode").indices).astype(np.int64)
     _, first = np.unique(parents * (int(codes.max(initial=0)) + 1) + codes, return_index=True)
     return np.sort(first)
 

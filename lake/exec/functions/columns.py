@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,15 +12,6 @@ import pyarrow.compute as pc
 from lake.exec.constants import as_array
 from lake.exec.decimals import Value
 from lake.exec.kernels import views
-
-F = TypeVar("F", bound=Callable[..., Any])
-PER_ROW: set[str] = set()
-
-
-def per_row(function: F) -> F:
-    """Marks a function that goes through its rows in Python because no column operation does it."""
-    PER_ROW.add(f"{function.__module__}.{function.__name__}")
-    return function
 
 
 def columns(*values: Value) -> list[pa.Array]:

@@ -24,7 +24,7 @@ from lake.exec.comparisons import NANOSECONDS_OF_DAY
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import NOT_CONSTANT, columns, constant, with_constants
 from lake.exec.kernels import views
-from lake.exec.kernels.hashing import DAYS_OF_MONTH
+from lake.exec.kernels.nested import DAYS_OF_MONTH
 from lake.sql.registry import CallInfo, scalar
 from lake.types import BIGINT, DOUBLE, INT, Interval, Time, Timestamp, Type
 

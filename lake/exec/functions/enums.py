@@ -9,7 +9,8 @@ import pyarrow as pa
 from lake.errors import InvalidText
 from lake.exec.constants import as_array
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import map_rows, per_row
+from lake.exec.functions.columns import map_rows
+from lake.exec.per_row import per_row
 from lake.sql.registry import CallInfo, scalar
 
 GROUP: Final = "enums"
@@ -17,8 +18,11 @@ Labels = list[str]
 
 
 @scalar("enum_label(value VARCHAR, type VARCHAR, labels VARCHAR[]) -> VARCHAR", group=GROUP, takes_call=True)
+@per_row
 def enum_label(value: Value, type: Value, labels: Value, *, call: CallInfo) -> pa.Array:
     """The text, where it is one of the labels: what a cast to an enum type means.
+
+    Goes row by row: each row has its own list of labels.
 
     >>> enum_label('sad', 'mood', ['sad', 'ok'])
     sad
@@ -29,8 +33,9 @@ def enum_label(value: Value, type: Value, labels: Value, *, call: CallInfo) -> p
 
 
 @scalar("try_enum_label(value VARCHAR, type VARCHAR, labels VARCHAR[]) -> VARCHAR", group=GROUP, takes_call=True)
+@per_row
 def try_enum_label(value: Value, type: Value, labels: Value, *, call: CallInfo) -> pa.Array:
-    """The text, where it is one of the labels, else NULL.
+    """The text, where it is one of the labels, else NULL. Goes row by row: each row has its own list of labels.
 
     >>> try_enum_label('glad', 'mood', ['sad', 'ok'])
     NULL
@@ -95,6 +100,7 @@ def _between(low: str | None, high: str | None, labels: Labels) -> Labels:
 
 @per_row
 def _rows(call: CallInfo, run: object, type: pa.DataType, *values: Value) -> pa.Array:
+    """The rows of ``run``. Goes row by row: each row has its own list of labels."""
     assert callable(run)
     lists = [as_array(value, call.rows).to_pylist() for value in values]
     return pa.array([run(*row) for row in zip(*lists, strict=True)], type)

@@ -20,6 +20,7 @@ from lake.exec.functions.arithmetic import same_type
 from lake.exec.functions.collecting import Collected
 from lake.exec.functions.columns import map_rows
 from lake.exec.kernels import views
+from lake.exec.per_row import per_row
 from lake.sql.registry import Accumulator, CallInfo, aggregate, scalar, window
 from lake.types import DOUBLE, Date, Decimal, Float, Integer, Time, Timestamp, Type
 
@@ -186,8 +187,11 @@ class EvenQuantile(WeightedQuantile):
 
 @scalar("equi_width_bins(low BIGINT, high BIGINT, count BIGINT, nice BOOLEAN) -> BIGINT[]", group="statistics",
         origin="duckdb")  # fmt: skip
+@per_row
 def equi_width_bins(low: Value, high: Value, count: Value, nice: Value) -> pa.Array:
     """The upper boundaries of so many bins of one width, with nice of a width and boundaries that people use.
+
+    Goes row by row: bins have bounds that people use, found by trying.
 
     >>> SELECT equi_width_bins(0, 10, 2, true), equi_width_bins(0, 97, 4, false)
     [5, 10] | [25, 50, 75, 100]

@@ -19,7 +19,7 @@ from lake.exec.decimals import Value
 from lake.exec.functions.columns import all_valid, columns, with_constants
 from lake.exec.functions.date_fields import FIELDS
 from lake.exec.kernels import views
-from lake.exec.kernels.hashing import DAYS_OF_MONTH
+from lake.exec.kernels.nested import DAYS_OF_MONTH
 from lake.sql.registry import CallInfo, scalar
 from lake.types import INTERVAL, Decimal, Float
 

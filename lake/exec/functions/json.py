@@ -18,7 +18,8 @@ from lake.errors import InvalidParameter, InvalidText
 from lake.exec.constants import as_array
 from lake.exec.decimals import Value
 from lake.exec.functions.collecting import json_values
-from lake.exec.functions.columns import columns, map_distinct, map_rows, per_row
+from lake.exec.functions.columns import columns, map_distinct, map_rows
+from lake.exec.per_row import per_row
 from lake.sql.registry import CallInfo, scalar
 from lake.types import Type
 
@@ -111,8 +112,9 @@ def _kind(value: Any) -> str:
 
 @scalar("json_type(document JSON) -> VARCHAR", group=GROUP, origin="duckdb", aliases=("json_typeof",))
 @scalar("json_type(document VARCHAR) -> VARCHAR", group=GROUP, origin="duckdb", aliases=("json_typeof",))
+@per_row
 def json_type(document: pa.Array) -> pa.Array:
-    """The kind of a value.
+    """The kind of a value. Goes row by row: a document is read whole, by orjson, one at a time.
 
     >>> json_type('{"a": 1.5}')
     OBJECT
@@ -121,8 +123,9 @@ def json_type(document: pa.Array) -> pa.Array:
 
 
 @scalar("json_valid(document VARCHAR) -> BOOLEAN", group=GROUP, origin="duckdb")
+@per_row
 def json_valid(document: pa.Array) -> pa.Array:
-    """Whether a text is JSON.
+    """Whether a text is JSON. Goes row by row: a document is read whole, by orjson, one at a time.
 
     >>> json_valid('{a')
     false

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -14,9 +13,10 @@ from lake.exec.comparisons import compare
 from lake.exec.constants import as_array, list_array
 from lake.exec.decimals import Value
 from lake.exec.functions.collecting import first_of_each
-from lake.exec.functions.columns import columns, with_constants
+from lake.exec.functions.columns import both_valid, columns, with_constants
 from lake.exec.functions.lists import ITEMS_MAX, Lists, array_compact, array_length, element_type, joined, offsets_of
 from lake.exec.kernels import views
+from lake.exec.kernels.hashing import spelled
 from lake.exec.kernels.order import Direction, sort_rows
 from lake.sql.registry import CallInfo, scalar
 from lake.types import Type
@@ -98,7 +98,8 @@ def array_has_any(a: Value, b: Value, *, call: CallInfo) -> pa.Array:
     >>> array_has_any([1, 2], [2, 9])
     true
     """
-    return _of_members(a, b, lambda one, two: bool(one & two), pa.bool_())
+    _, met, valid = _met(*columns(a, b))
+    return views.to_array(met > 0, pa.bool_(), valid)
 
 
 @scalar("array_has_all(a T[], b T[]) -> BOOLEAN", group=GROUP, takes_call=True, aliases=("list_has_all",))
@@ -109,7 +110,8 @@ def array_has_all(a: Value, b: Value, *, call: CallInfo) -> pa.Array:
     >>> array_has_all([1, 2, 3], [3, 1])
     true
     """
-    return _of_members(a, b, lambda one, two: two <= one, pa.bool_())
+    left, _, valid = _met(*reversed(columns(a, b)))
+    return views.to_array(left == 0, pa.bool_(), valid)
 
 
 @scalar("<@(a T[], b T[]) -> BOOLEAN", group=GROUP, takes_call=True)
@@ -122,28 +124,21 @@ def contained_in(a: Value, b: Value, *, call: CallInfo) -> pa.Array:
     return array_has_all(b, a, call=call)
 
 
-def _of_members(a: Value, b: Value, run: Callable[[Any, Any], Any], type: pa.DataType) -> pa.Array:
-    """``run`` over the sets of both lists' members, numbered together."""
-    one, two = columns(a, b)
-    first, second = Lists(one), Lists(two)
+def _met(a: pa.Array, b: pa.Array) -> tuple[Any, Any, Any]:
+    """int64[rows] how many items of the first list are not in the second, and how many are; and the rows that are valid."""
+    first, second = Lists(a), Lists(b)
     numbers = _numbered(views.concat([first.items, second.items]))
-    left, right = numbers[: len(first.items)], numbers[len(first.items) :]
-    valid = np.minimum(
-        *(np.ones(first.rows, np.uint8) if part.valid is None else part.valid for part in (first, second))
-    )
-    answers = [
-        run(set(left[first.offsets[row] : first.offsets[row + 1]].tolist()),
-            set(right[second.offsets[row] : second.offsets[row + 1]].tolist())) if valid[row] else None
-        for row in range(first.rows)
-    ]  # fmt: skip
-    return pa.array(answers, type)
+    span = int(numbers.max(initial=0)) + 1
+    ours = first.parents * span + numbers[: len(first.items)]
+    is_there = np.isin(ours, second.parents * span + numbers[len(first.items) :])
+    counts = [np.bincount(first.parents[there], minlength=first.rows) for there in (~is_there, is_there)]
+    return counts[0], counts[1], both_valid(first.valid, second.valid)
 
 
 def _numbered(items: pa.Array) -> Any:
     """int64: a number for each item, equal where items are; NULL is an item."""
     if pa.types.is_nested(items.type) or pa.types.is_interval(items.type):
-        numbers: dict[str, int] = {}
-        return np.array([numbers.setdefault(repr(item), len(numbers)) for item in items.to_pylist()], np.int64)
+        items = spelled(items)
     return views.values_of(items.dictionary_encode(null_encoding="encode").indices).astype(np.int64)
 
 

@@ -16,6 +16,7 @@ from lake.exec.decimals import Value
 from lake.exec.functions.columns import NOT_CONSTANT, constant, map_distinct, map_rows, with_constants
 from lake.exec.functions.lists import Lists, array_compact, array_length, element_type
 from lake.exec.kernels import views
+from lake.exec.per_row import per_row
 from lake.exec.spellings import iso_duration
 from lake.sql.registry import FUNCTIONS, Aggregate, CallInfo, scalar
 from lake.types import DOUBLE, Float, Interval, List, Null, Type, parse_type_name
@@ -69,8 +70,12 @@ def _one_deeper(lists: Lists) -> Lists:
     return Lists(list_array(parts.offsets[lists.offsets], parts.items, lists.valid))
 
 
+@per_row
 def _item_texts(items: pa.Array, of: Type) -> pa.Array:
-    """Elements as a joined text has them: floats with all their digits and no more, lengths of time by ISO 8601."""
+    """Elements as a joined text has them: floats with all their digits and no more, lengths of time by ISO 8601.
+
+    Exponents and seconds of ISO go row by row: Arrow writes neither so.
+    """
     if isinstance(of, Null):
         return items.cast(pa.string())
     texts = to_text(items, of)

@@ -14,6 +14,7 @@ from lake.exec.constants import as_array, list_array, list_parts
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import both_valid, columns, with_constants
 from lake.exec.kernels import views
+from lake.exec.per_row import per_row
 from lake.sql.registry import CallInfo, scalar
 from lake.types import List, Type
 
@@ -148,8 +149,11 @@ def array_ndims(list: pa.Array, *, call: CallInfo) -> pa.Array:
 
 
 @scalar("array_dims(list ANY[]) -> BIGINT[]", group=GROUP, aliases=("list_dims",))
+@per_row
 def array_dims(list: pa.Array) -> pa.Array:
     """The length of each dimension; NULL of an empty list.
+
+    Goes row by row: lists in lists are measured as deep as they go.
 
     >>> array_dims([[1, 2, 3], [4, 5, 6]])
     [2, 3]

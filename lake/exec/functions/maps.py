@@ -13,10 +13,11 @@ from lake.exec.cast import cast
 from lake.exec.constants import as_array, list_array, list_parts, map_array, map_entries
 from lake.exec.decimals import Value
 from lake.exec.functions.collecting import first_of_each
-from lake.exec.functions.columns import columns, map_rows, per_row
+from lake.exec.functions.columns import columns, map_rows
 from lake.exec.functions.lists import offsets_of
 from lake.exec.functions.structs import make_map, map_extract_value
 from lake.exec.kernels import views
+from lake.exec.per_row import per_row
 from lake.sql.registry import CallInfo, scalar
 from lake.types import NULL, TEXT, List, Map, Struct, Text, Type
 

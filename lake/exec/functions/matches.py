@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 from lake.errors import InvalidParameter
 from lake.exec.constants import list_array
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import by_ascii, map_distinct, over_texts, per_row, with_constants
+from lake.exec.functions.columns import by_ascii, map_distinct, over_texts, with_constants
 from lake.exec.functions.patterns import GROUP, NOTHING, of_one_match
 from lake.exec.functions.regexes import python_regex, with_flags
+from lake.exec.per_row import per_row
 from lake.sql.registry import scalar
 
 _OPENING: Final = re.compile(r"\\.|\[\^?\]?(?:\[:\w+:\]|\\.|[^\]])*\]|\((?:\?P?<\w+>|(?!\?))", re.DOTALL)
@@ -54,11 +55,15 @@ def _first_match(column: pa.Array, regex: str, flags: str = "") -> pa.Array | No
         return None
 
 
+@per_row
 def _over_groups(
     column: pa.Array, regex: str, flags: str, slow: Callable[[str], Any], fast: Callable[[pa.Array], pa.Array],
     type: pa.DataType,
 ) -> pa.Array:
-    """``fast`` over the groups of the first matches of texts of ASCII, ``slow`` over each of the other texts."""
+    """``fast`` over the groups of the first matches of texts of ASCII, ``slow`` over each of the other texts.
+
+    Texts beyond ASCII go row by row: Arrow's classes of letters and digits end there.
+    """
     python_regex(regex, flags)
 
     def of_ascii(texts: pa.Array) -> pa.Array:

@@ -16,9 +16,10 @@ from lake.exec.cast import cast
 from lake.exec.constants import to_array
 from lake.exec.decimals import Scaled, Value
 from lake.exec.functions.arithmetic import widest_integer
-from lake.exec.functions.columns import all_valid, both_valid, columns, float_function, per_row
+from lake.exec.functions.columns import all_valid, both_valid, columns, float_function
 from lake.exec.kernels import views
 from lake.exec.kernels.gammas import gammas
+from lake.exec.per_row import per_row
 from lake.sql.decimals import common_numeric
 from lake.sql.registry import CallInfo, scalar
 from lake.types import Decimal, Float, Type
@@ -290,8 +291,12 @@ def _common_decimal(types: tuple[Type, ...]) -> Type:
     return common_numeric(types[0], types[1])
 
 
+@per_row
 def _whole_units(run: Callable[[int, int], int], a: Value, b: Value, call: CallInfo) -> pa.Array:
-    """A function of two whole numbers over decimals, counted in the smallest unit that both have."""
+    """A function of two whole numbers over decimals, counted in the smallest unit that both have.
+
+    Goes row by row where digits pass 64 bits: no column operation divides such decimals so.
+    """
     type = call.returns
     assert isinstance(type, Decimal)
     one, two = (

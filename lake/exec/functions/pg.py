@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from lake.exec.constants import as_array
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import map_rows, per_row
+from lake.exec.functions.columns import map_rows
+from lake.exec.per_row import per_row
 from lake.sql.registry import CallInfo, scalar
 
 GROUP: Final = "postgres"
@@ -40,8 +41,14 @@ class _NoNames:
 
 
 @per_row
+def _each(run: Callable[..., Any], type: pa.DataType, *values: Value) -> pa.Array:
+    """``run`` over rows without NULLs. Goes row by row: the catalog is asked by one name or number, and has few rows."""
+    return map_rows(run, type, *values)
+
+
+@per_row
 def _rows(call: CallInfo, run: Callable[..., Any], type: pa.DataType, *values: Value) -> pa.Array:
-    """``run`` over rows, NULLs included: catalogs are small."""
+    """``run`` over rows, NULLs included. Goes row by row: the catalog is asked by one name or number, and has few rows."""
     lists = [as_array(value, call.rows).to_pylist() for value in values]
     return pa.array([run(*row) for row in zip(*lists, strict=True)], type)
 
@@ -65,7 +72,7 @@ def pg_table_is_visible(oid: Value, *, call: CallInfo) -> pa.Array:
     >>> pg_table_is_visible(1)
     NULL
     """
-    return map_rows(names_of(call).is_visible, pa.bool_(), as_array(oid, call.rows))
+    return _each(names_of(call).is_visible, pa.bool_(), as_array(oid, call.rows))
 
 
 @scalar("pg_type_is_visible(oid BIGINT) -> BOOLEAN", group=GROUP, origin="postgres", takes_call=True,
@@ -77,7 +84,7 @@ def pg_type_is_visible(oid: Value, *, call: CallInfo) -> pa.Array:
     >>> pg_type_is_visible(1)
     true
     """
-    return map_rows(lambda _: True, pa.bool_(), as_array(oid, call.rows))
+    return _each(lambda _: True, pa.bool_(), as_array(oid, call.rows))
 
 
 @scalar("pg_get_expr(expression VARCHAR, relation BIGINT) -> VARCHAR", group=GROUP, origin="postgres", strict=False,
@@ -103,7 +110,7 @@ def pg_get_constraintdef(oid: Value, pretty: Value | None = None, *, call: CallI
     >>> pg_get_constraintdef(1)
     NULL
     """
-    return map_rows(names_of(call).constraint, pa.string(), as_array(oid, call.rows))
+    return _each(names_of(call).constraint, pa.string(), as_array(oid, call.rows))
 
 
 @scalar("pg_get_indexdef(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -118,7 +125,7 @@ def pg_get_indexdef(
     NULL
     """
     place = pa.scalar(0, pa.int64()) if column is None else column
-    return map_rows(names_of(call).index, pa.string(), as_array(oid, call.rows), as_array(place, call.rows))
+    return _each(names_of(call).index, pa.string(), as_array(oid, call.rows), as_array(place, call.rows))
 
 
 @scalar("pg_get_viewdef(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -130,7 +137,7 @@ def pg_get_viewdef(oid: Value, pretty: Value | None = None, *, call: CallInfo) -
     >>> pg_get_viewdef(1)
     NULL
     """
-    return map_rows(names_of(call).view, pa.string(), as_array(oid, call.rows))
+    return _each(names_of(call).view, pa.string(), as_array(oid, call.rows))
 
 
 @scalar("pg_get_userbyid(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", takes_call=True)
@@ -141,7 +148,7 @@ def pg_get_userbyid(oid: Value, *, call: CallInfo) -> pa.Array:
     admin
     """
     known = {10: "admin", 11: "writer", 12: "reader"}
-    return map_rows(lambda item: known.get(item, f"unknown (OID={item})"), pa.string(), as_array(oid, call.rows))
+    return _each(lambda item: known.get(item, f"unknown (OID={item})"), pa.string(), as_array(oid, call.rows))
 
 
 @scalar("obj_description(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -155,7 +162,7 @@ def obj_description(oid: Value, catalog: Value | None = None, *, call: CallInfo)
     """
     where = pa.scalar("pg_class") if catalog is None else catalog
     comment = names_of(call).comment
-    return map_rows(lambda item, place: comment(item, 0) if place == "pg_class" else None, pa.string(),
+    return _each(lambda item, place: comment(item, 0) if place == "pg_class" else None, pa.string(),
                     as_array(oid, call.rows), as_array(where, call.rows))  # fmt: skip
 
 
@@ -167,7 +174,7 @@ def col_description(oid: Value, column: Value, *, call: CallInfo) -> pa.Array:
     >>> col_description(1, 1)
     NULL
     """
-    return map_rows(names_of(call).comment, pa.string(), as_array(oid, call.rows), as_array(column, call.rows))
+    return _each(names_of(call).comment, pa.string(), as_array(oid, call.rows), as_array(column, call.rows))
 
 
 @scalar("to_regclass(name VARCHAR) -> BIGINT", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -177,7 +184,7 @@ def to_regclass(name: Value, *, call: CallInfo) -> pa.Array:
     >>> to_regclass('none')
     NULL
     """
-    return map_rows(names_of(call).relation_oid, pa.int64(), as_array(name, call.rows))
+    return _each(names_of(call).relation_oid, pa.int64(), as_array(name, call.rows))
 
 
 @scalar("regclass(name VARCHAR) -> BIGINT", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -189,7 +196,7 @@ def regclass_oid(name: Value, *, call: CallInfo) -> pa.Array:
 
     42P01  no such relation
     """
-    return map_rows(names_of(call).relation_oid_or_fail, pa.int64(), as_array(name, call.rows))
+    return _each(names_of(call).relation_oid_or_fail, pa.int64(), as_array(name, call.rows))
 
 
 @scalar("regclass(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -199,7 +206,7 @@ def regclass_name(oid: Value, *, call: CallInfo) -> pa.Array:
     >>> regclass(NULL::BIGINT)
     NULL
     """
-    return map_rows(names_of(call).relation_name, pa.string(), as_array(oid, call.rows))
+    return _each(names_of(call).relation_name, pa.string(), as_array(oid, call.rows))
 
 
 @scalar("regtype(name VARCHAR) -> BIGINT", group=GROUP, origin="postgres", volatility="stable", takes_call=True,
@@ -212,7 +219,7 @@ def regtype_oid(name: Value, *, call: CallInfo) -> pa.Array:
 
     42704  no such type
     """
-    return map_rows(names_of(call).type_oid, pa.int64(), as_array(name, call.rows))
+    return _each(names_of(call).type_oid, pa.int64(), as_array(name, call.rows))
 
 
 @scalar("regtype(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -223,7 +230,7 @@ def regtype_name(oid: Value, *, call: CallInfo) -> pa.Array:
     NULL
     """
     title = names_of(call).type_title
-    return map_rows(lambda item: title(item, None), pa.string(), as_array(oid, call.rows))
+    return _each(lambda item: title(item, None), pa.string(), as_array(oid, call.rows))
 
 
 @scalar("regnamespace(name VARCHAR) -> BIGINT", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -233,7 +240,7 @@ def regnamespace_oid(name: Value, *, call: CallInfo) -> pa.Array:
     >>> regnamespace('none')
     NULL
     """
-    return map_rows(names_of(call).schema_oid, pa.int64(), as_array(name, call.rows))
+    return _each(names_of(call).schema_oid, pa.int64(), as_array(name, call.rows))
 
 
 @scalar("regnamespace(oid BIGINT) -> VARCHAR", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -243,7 +250,7 @@ def regnamespace_name(oid: Value, *, call: CallInfo) -> pa.Array:
     >>> regnamespace(NULL::BIGINT)
     NULL
     """
-    return map_rows(names_of(call).schema_name, pa.string(), as_array(oid, call.rows))
+    return _each(names_of(call).schema_name, pa.string(), as_array(oid, call.rows))
 
 
 @scalar("regproc(name ANY) -> VARCHAR", group=GROUP, origin="postgres", takes_call=True, aliases=("regprocedure", "regrole"))
@@ -253,7 +260,7 @@ def regproc(name: Value, *, call: CallInfo) -> pa.Array:
     >>> regproc('lower')
     lower
     """
-    return map_rows(str, pa.string(), as_array(name, call.rows))
+    return _each(str, pa.string(), as_array(name, call.rows))
 
 
 # --- the server ------------------------------------------------------------------------------------------------------
@@ -278,7 +285,7 @@ def pg_encoding_to_char(encoding: Value, *, call: CallInfo) -> pa.Array:
     >>> pg_encoding_to_char(6)
     UTF8
     """
-    return map_rows(lambda item: "UTF8" if item == 6 else "", pa.string(), as_array(encoding, call.rows))
+    return _each(lambda item: "UTF8" if item == 6 else "", pa.string(), as_array(encoding, call.rows))
 
 
 @scalar("pg_client_encoding() -> VARCHAR", group=GROUP, origin="postgres", aliases=("getdatabaseencoding",))
@@ -347,7 +354,7 @@ def pg_relation_size(oid: Value, *, call: CallInfo) -> pa.Array:
     >>> pg_relation_size(1)
     NULL
     """
-    return map_rows(names_of(call).bytes_of, pa.int64(), as_array(oid, call.rows))
+    return _each(names_of(call).bytes_of, pa.int64(), as_array(oid, call.rows))
 
 
 @scalar("pg_database_size(database ANY) -> BIGINT", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
@@ -358,7 +365,7 @@ def pg_database_size(database: Value, *, call: CallInfo) -> pa.Array:
     NULL
     """
     size = names_of(call).database_bytes()
-    return map_rows(lambda _: size, pa.int64(), as_array(database, call.rows))
+    return _each(lambda _: size, pa.int64(), as_array(database, call.rows))
 
 
 @scalar("pg_size_pretty(size BIGINT) -> VARCHAR", group=GROUP, origin="postgres", takes_call=True)
@@ -368,7 +375,7 @@ def pg_size_pretty(size: Value, *, call: CallInfo) -> pa.Array:
     >>> pg_size_pretty(123456)
     121 kB
     """
-    return map_rows(_pretty, pa.string(), as_array(size, call.rows))
+    return _each(_pretty, pa.string(), as_array(size, call.rows))
 
 
 def _pretty(size: int) -> str:
@@ -420,4 +427,4 @@ def pg_relation_is_publishable(oid: Value, *, call: CallInfo) -> pa.Array:
     >>> pg_relation_is_publishable(1)
     false
     """
-    return map_rows(lambda _: False, pa.bool_(), as_array(oid, call.rows))
+    return _each(lambda _: False, pa.bool_(), as_array(oid, call.rows))

@@ -12,6 +12,7 @@ import pyarrow as pa
 from lake.errors import InvalidParameter, InvalidText
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import map_distinct, map_rows, over_texts, with_constants
+from lake.exec.per_row import per_row
 from lake.sql.registry import scalar
 
 GROUP: Final = "text"
@@ -21,8 +22,11 @@ SEPARATORS: Final = {"system": "/", "both_slash": r"/\\", "forward_slash": "/", 
 
 
 @scalar("bar(number DOUBLE, low DOUBLE, high DOUBLE, width DOUBLE DEFAULT 80) -> VARCHAR", group=GROUP, origin="duckdb")
+@per_row
 def bar(number: Value, low: Value, high: Value, width: Value) -> pa.Array:
     """A bar that shows where the number lies between low and high.
+
+    Goes row by row: each row's text is drawn on its own.
 
     >>> replace(bar(5, 0, 20, 10), ' ', '.')
     ██▌.......
@@ -76,8 +80,9 @@ def _split(path: str, separator: str) -> list[str]:
 
 
 @scalar("parse_path(path VARCHAR, separator VARCHAR DEFAULT 'both_slash') -> VARCHAR[]", group=GROUP, origin="duckdb")
+@per_row
 def parse_path(path: Value, separator: Value) -> pa.Array:
-    """The parts of a path.
+    """The parts of a path. Goes row by row: Arrow's split keeps what is empty between separators.
 
     >>> parse_path('path/to/file.csv')
     [path, to, file.csv]
@@ -94,8 +99,11 @@ def parse_path(path: Value, separator: Value) -> pa.Array:
 
 @scalar("parse_filename(path VARCHAR, trim BOOLEAN DEFAULT FALSE, separator VARCHAR DEFAULT 'both_slash') -> VARCHAR",
         group=GROUP, origin="duckdb")  # fmt: skip
+@per_row
 def parse_filename(path: Value, trim: Value, separator: Value) -> pa.Array:
     """The last part of a path, without its ending where so told.
+
+    Goes row by row: the ending is cut off at the last point, but for names that begin with it.
 
     >>> SELECT parse_filename('path/to/file.csv'), parse_filename('path/to/file.csv', true)
     file.csv | file
@@ -109,8 +117,9 @@ def parse_filename(path: Value, trim: Value, separator: Value) -> pa.Array:
 
 
 @scalar("parse_dirname(path VARCHAR, separator VARCHAR DEFAULT 'both_slash') -> VARCHAR", group=GROUP, origin="duckdb")
+@per_row
 def parse_dirname(path: Value, separator: Value) -> pa.Array:
-    """The first part of a path.
+    """The first part of a path. Goes row by row: a path from the root has its separator for a first part.
 
     >>> parse_dirname('path/to/file.csv')
     path
@@ -124,8 +133,9 @@ def parse_dirname(path: Value, separator: Value) -> pa.Array:
 
 
 @scalar("parse_dirpath(path VARCHAR, separator VARCHAR DEFAULT 'both_slash') -> VARCHAR", group=GROUP, origin="duckdb")
+@per_row
 def parse_dirpath(path: Value, separator: Value) -> pa.Array:
-    """A path without its last part.
+    """A path without its last part. Goes row by row: a path of one part has none before it.
 
     >>> parse_dirpath('path/to/file.csv')
     path/to
@@ -141,8 +151,9 @@ def parse_dirpath(path: Value, separator: Value) -> pa.Array:
 
 
 @scalar("uuid_extract_version(id VARCHAR) -> INT", group="bytes", origin="duckdb")
+@per_row
 def uuid_extract_version(id: pa.Array) -> pa.Array:
-    """The version of a UUID.
+    """The version of a UUID. Goes row by row: Python's UUID reads all spellings.
 
     >>> uuid_extract_version('019482e4-1441-7aad-8127-eec99573b0a0')
     7

@@ -19,10 +19,11 @@ from lake.exec.cast import cast
 from lake.exec.cast_text import to_text
 from lake.exec.constants import as_array, list_array, struct_array
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import map_distinct, per_row
+from lake.exec.functions.columns import map_distinct
 from lake.exec.functions.json import MISSING, dump, follow, load, parse_path
 from lake.exec.functions.lists import offsets_of
 from lake.exec.functions.maps import made_map
+from lake.exec.per_row import per_row
 from lake.sql.registry import CallInfo, scalar
 from lake.types import JSON, TEXT, Json, List, Map, Struct, Text, Type, parse_type_name
 
@@ -261,8 +262,9 @@ def _merged(one: Any, two: Any) -> Any:
 
 @scalar("json_structure(document VARCHAR) -> JSON", group=GROUP, origin="duckdb")
 @scalar("json_structure(document JSON) -> JSON", group=GROUP, origin="duckdb")
+@per_row
 def json_structure(document: pa.Array) -> pa.Array:
-    """The types of a document's members.
+    """The types of a document's members. Goes row by row: a document is read whole, by orjson, one at a time.
 
     >>> json_structure('{"a": [1, -2], "b": "x"}')
     {"a":["BIGINT"],"b":"VARCHAR"}
@@ -280,8 +282,9 @@ def _ddl(value: Any) -> str:
 
 
 @scalar("schema_of_json(document VARCHAR) -> VARCHAR", group=GROUP, origin="spark")
+@per_row
 def schema_of_json(document: pa.Array) -> pa.Array:
-    """The schema of a JSON text, in Spark's words.
+    """The schema of a JSON text, in Spark's words. Goes row by row: a document is read whole, by orjson, one at a time.
 
     >>> schema_of_json('[{"col":0}]')
     ARRAY<STRUCT<col: BIGINT>>

@@ -15,6 +15,7 @@ from lake.exec.constants import as_array
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import map_rows
 from lake.exec.functions.pg import names_of
+from lake.exec.per_row import per_row
 from lake.sql.registry import CallInfo, scalar
 
 GROUP: Final = "sequences"
@@ -28,8 +29,11 @@ def _sequences(call: CallInfo) -> Any:
 
 
 @scalar("nextval(sequence VARCHAR) -> BIGINT", group=GROUP, origin="postgres", volatility="volatile", takes_call=True)
+@per_row
 def nextval(sequence: Value, *, call: CallInfo) -> pa.Array:
     """The next number of a sequence, another for each row.
+
+    Goes row by row: a sequence is asked by name, and statements ask few.
 
     >>> nextval(NULL)
     NULL
@@ -46,8 +50,11 @@ def nextval(sequence: Value, *, call: CallInfo) -> pa.Array:
 
 
 @scalar("nextval(oid BIGINT) -> BIGINT", group=GROUP, origin="postgres", volatility="volatile", takes_call=True)
+@per_row
 def nextval_of_oid(oid: Value, *, call: CallInfo) -> pa.Array:
     """The next number of the sequence with an oid: ``nextval('s'::regclass)``.
+
+    Goes row by row: a sequence is asked by name, and statements ask few.
 
     >>> nextval(NULL::BIGINT)
     NULL
@@ -62,8 +69,11 @@ def nextval_of_oid(oid: Value, *, call: CallInfo) -> pa.Array:
 
 
 @scalar("currval(sequence VARCHAR) -> BIGINT", group=GROUP, origin="postgres", volatility="volatile", takes_call=True)
+@per_row
 def currval(sequence: Value, *, call: CallInfo) -> pa.Array:
     """The number that nextval gave last in this session.
+
+    Goes row by row: a sequence is asked by name, and statements ask few.
 
     >>> currval(NULL)
     NULL
@@ -89,8 +99,11 @@ def lastval(*, call: CallInfo) -> pa.Array:
         takes_call=True)  # fmt: skip
 @scalar("setval(sequence VARCHAR, value BIGINT, is_called BOOLEAN) -> BIGINT", group=GROUP, origin="postgres",
         volatility="volatile", takes_call=True)  # fmt: skip
+@per_row
 def setval(sequence: Value, value: Value, is_called: Value | None = None, *, call: CallInfo) -> pa.Array:
     """Sets a sequence: the next number comes after ``value``, or is it where ``is_called`` is false.
+
+    Goes row by row: a sequence is asked by name, and statements ask few.
 
     >>> setval(NULL, 1)
     NULL
@@ -104,8 +117,11 @@ def setval(sequence: Value, value: Value, is_called: Value | None = None, *, cal
 
 @scalar("pg_get_serial_sequence(table VARCHAR, column VARCHAR) -> VARCHAR", group=GROUP, origin="postgres",
         volatility="stable", takes_call=True)  # fmt: skip
+@per_row
 def pg_get_serial_sequence(table: Value, column: Value, *, call: CallInfo) -> pa.Array:
     """The sequence that an identity column owns, NULL where it owns none.
+
+    Goes row by row: a sequence is asked by name, and statements ask few.
 
     >>> pg_get_serial_sequence(NULL, 'id')
     NULL
@@ -117,8 +133,11 @@ def pg_get_serial_sequence(table: Value, column: Value, *, call: CallInfo) -> pa
 
 @scalar("pg_sequence_last_value(oid BIGINT) -> BIGINT", group=GROUP, origin="postgres", volatility="volatile",
         takes_call=True)  # fmt: skip
+@per_row
 def pg_sequence_last_value(oid: Value, *, call: CallInfo) -> pa.Array:
     """The last number that a sequence gave, NULL where it gave none.
+
+    Goes row by row: a sequence is asked by name, and statements ask few.
 
     >>> pg_sequence_last_value(NULL)
     NULL

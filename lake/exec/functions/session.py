@@ -15,6 +15,7 @@ from lake.exec.constants import as_array
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import with_constants
 from lake.exec.kernels import views
+from lake.exec.per_row import per_row
 from lake.exec.spellings import fit, number_as_moment, unit_of
 from lake.sql.catalog import Settings
 from lake.sql.registry import CallInfo, scalar
@@ -73,8 +74,11 @@ def current_schema(*, call: CallInfo) -> pa.Scalar:
 
 @scalar("current_schemas(implicit BOOLEAN) -> VARCHAR[]", group=GROUP, origin="postgres", volatility="stable",
         takes_call=True)  # fmt: skip
+@per_row
 def current_schemas(implicit: Value, *, call: CallInfo) -> pa.Array:
     """The schemas where names are looked up, with ``implicit`` the catalogue's first.
+
+    Goes row by row: it is asked of a constant, once.
 
     >>> current_schemas(true)
     [pg_catalog, public]
@@ -90,8 +94,9 @@ def current_schemas(implicit: Value, *, call: CallInfo) -> pa.Array:
 )
 @scalar("current_setting(name VARCHAR, missing_ok BOOLEAN) -> VARCHAR", group=GROUP, origin="postgres",
         volatility="stable", takes_call=True)  # fmt: skip
+@per_row
 def current_setting(name: Value, missing_ok: Value | None = None, *, call: CallInfo) -> pa.Array:
-    """The value of a setting of the session.
+    """The value of a setting of the session. Goes row by row: it is asked of a constant, once.
 
     >>> current_setting('timezone')
     UTC

@@ -13,8 +13,8 @@ from lake.errors import UndefinedFunction
 from lake.exec import decimals
 from lake.exec.constants import as_array, list_parts
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import per_row
 from lake.exec.kernels import views
+from lake.exec.per_row import per_row
 from lake.sql.registry import CallInfo, scalar
 from lake.types import (
     Boolean,

@@ -22,10 +22,10 @@ from lake.exec.functions.columns import (
     map_distinct,
     map_rows,
     numpy_floats,
-    per_row,
     with_constants,
 )
 from lake.exec.kernels import views
+from lake.exec.per_row import per_row
 from lake.sql.registry import CallInfo, scalar
 from lake.types import BIGINT, Decimal, Float, Integer, Type
 
@@ -201,8 +201,9 @@ def bitmap_bucket_number(number: pa.Array) -> pa.Array:
 
 
 @scalar("bitmap_count(bitmap BYTEA) -> BIGINT", group="bits", origin="spark")
+@per_row
 def bitmap_count(bitmap: pa.Array) -> pa.Array:
-    """How many bits are set.
+    """How many bits are set. Goes row by row: Arrow counts no bits of bytes.
 
     >>> bitmap_count('\\x1010'::BYTEA)
     2
@@ -214,8 +215,11 @@ def bitmap_count(bitmap: pa.Array) -> pa.Array:
 
 
 @scalar("conv(number VARCHAR, base_from INT, base_to INT) -> VARCHAR", group=GROUP, origin="spark")
+@per_row
 def conv(number: Value, base_from: Value, base_to: Value) -> pa.Array:
     """A number's text from one base in another; a target base below 0 makes it signed. NULL for a base out of 2 to 36.
+
+    Goes row by row: digits are read as far as they are some, up to 64 bits.
 
     >>> SELECT conv('100', 2, 10), conv(-10, 16, -10)
     4 | -16
@@ -253,8 +257,11 @@ def _convert(text: str, base_from: int, base_to: int) -> str | None:
 
 
 @scalar("format_number(number NUMERIC, places INT) -> VARCHAR", group=GROUP, origin="spark", takes_call=True)
+@per_row
 def format_number(number: Value, places: Value, *, call: CallInfo) -> pa.Array:
     """The number with commas between thousands and so many digits after the point; NULL for places below 0.
+
+    Goes row by row: Arrow writes no commas.
 
     >>> format_number(12332.123456, 4)
     12,332.1235
@@ -309,7 +316,9 @@ def _read_number(text: str, pattern: re.Pattern[str], scale: int) -> int | None:
     return -number if "-" in text or text.strip().startswith("<") else number
 
 
+@per_row
 def _to_number(text: Value, format: Value, call: CallInfo, *, is_try: bool) -> pa.Array:
+    """The numbers of texts in a format. Goes row by row: each text is held against the format, sign by sign."""
     assert isinstance(call.returns, Decimal)
 
     def run(column: pa.Array, format: str) -> pa.Array:
@@ -352,8 +361,9 @@ def try_to_number(text: Value, format: Value, *, call: CallInfo) -> pa.Array:
 
 
 @scalar("luhn_check(digits VARCHAR) -> BOOLEAN", group=GROUP, origin="spark")
+@per_row
 def luhn_check(digits: pa.Array) -> pa.Array:
-    """Whether digits pass the check of Luhn.
+    """Whether digits pass the check of Luhn. Goes row by row: digits are weighed from each text's end.
 
     >>> luhn_check('8112189876')
     true

@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 from lake.errors import InvalidParameter, InvalidText, LakeError
 from lake.exec.constants import as_array
 from lake.exec.decimals import Value
-from lake.exec.functions.columns import by_ascii, columns, map_distinct, map_rows, over_texts, per_row, with_constants
+from lake.exec.functions.columns import by_ascii, columns, map_distinct, map_rows, over_texts, with_constants
 from lake.exec.functions.similarity import levenshtein
 from lake.exec.functions.strings import strpos, substr
 from lake.exec.kernels import alphabets
+from lake.exec.per_row import per_row
 from lake.sql.registry import CallInfo, scalar
 
 GROUP: Final = "text"
@@ -145,8 +146,9 @@ def quote(text: pa.Array) -> pa.Array:
 
 @scalar("sentences(text VARCHAR) -> VARCHAR[][]", group=GROUP, origin="spark")
 @scalar("sentences(text VARCHAR, language VARCHAR, country VARCHAR DEFAULT '') -> VARCHAR[][]", group=GROUP, origin="spark")
+@per_row
 def sentences(text: pa.Array, language: Value | None = None, country: Value | None = None) -> pa.Array:
-    """The sentences of a text, each the list of its words.
+    """The sentences of a text, each the list of its words. Goes row by row: Arrow makes no lists in lists.
 
     >>> sentences('Hi there! Good morning.')
     [[Hi, there], [Good, morning]]
@@ -161,8 +163,11 @@ def sentences(text: pa.Array, language: Value | None = None, country: Value | No
 
 @scalar("spark_split(text VARCHAR, pattern VARCHAR) -> VARCHAR[]", group=GROUP, origin="spark", aliases=("split",))
 @scalar("spark_split(text VARCHAR, pattern VARCHAR, most INT) -> VARCHAR[]", group=GROUP, origin="spark", aliases=("split",))
+@per_row
 def spark_split(text: Value, pattern: Value, most: Value | None = None) -> pa.Array:
     """The parts between matches of a pattern, at most so many where that is above 0.
+
+    Goes row by row: Arrow splits without Java's rules for what is empty.
 
     >>> spark_split('oneAtwoBthreeC', '[ABC]')
     [one, two, three, ]
@@ -406,8 +411,11 @@ def _read_bytes(text: str, form: str) -> bytes:
 
 
 @scalar("to_binary(text VARCHAR, form VARCHAR DEFAULT 'hex') -> BYTEA", group="bytes", origin="spark")
+@per_row
 def to_binary(text: Value, form: Value) -> pa.Array:
     """The bytes of a text: hex, base64 or utf-8.
+
+    Goes row by row: each form is Python's codec, which takes one value at a time.
 
     >>> hex(to_binary('abc', 'utf-8'))
     616263
@@ -416,8 +424,11 @@ def to_binary(text: Value, form: Value) -> pa.Array:
 
 
 @scalar("try_to_binary(text VARCHAR, form VARCHAR DEFAULT 'hex') -> BYTEA", group="bytes", origin="spark")
+@per_row
 def try_to_binary(text: Value, form: Value) -> pa.Array:
     """The bytes of a text: hex, base64 or utf-8; NULL for a text that is not of that form.
+
+    Goes row by row: each form is Python's codec, which takes one value at a time.
 
     >>> try_to_binary('a!', 'base64') IS NULL
     true
@@ -427,8 +438,9 @@ def try_to_binary(text: Value, form: Value) -> pa.Array:
 
 
 @scalar("to_base32(value BYTEA) -> VARCHAR", group="bytes", origin="spark")
+@per_row
 def to_base32(value: pa.Array) -> pa.Array:
-    """Bytes in base 32.
+    """Bytes in base 32. Goes row by row: Python's codec takes one value at a time.
 
     >>> to_base32('A'::BYTEA)
     IE======
@@ -437,8 +449,9 @@ def to_base32(value: pa.Array) -> pa.Array:
 
 
 @scalar("from_base32(text VARCHAR) -> BYTEA", group="bytes", origin="spark")
+@per_row
 def from_base32(text: pa.Array) -> pa.Array:
-    """The bytes of a text in base 32.
+    """The bytes of a text in base 32. Goes row by row: Python's codec takes one value at a time.
 
     >>> from_base32('IE======')::VARCHAR
     A
@@ -457,8 +470,9 @@ def from_base32(text: pa.Array) -> pa.Array:
 
 @scalar("hmac(value VARCHAR, key VARCHAR, algorithm VARCHAR DEFAULT 'sha256') -> BYTEA", group="bytes", origin="spark")
 @scalar("hmac(value BYTEA, key BYTEA, algorithm VARCHAR DEFAULT 'sha256') -> BYTEA", group="bytes", origin="spark")
+@per_row
 def hmac(value: Value, key: Value, algorithm: Value) -> pa.Array:
-    """The hash of a value and a key.
+    """The hash of a value and a key. Goes row by row: hashlib takes one value at a time.
 
     >>> substr(encode(hmac('message', 'key'), 'hex'), 1, 8)
     6e9ef29b

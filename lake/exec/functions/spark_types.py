@@ -14,6 +14,7 @@ from lake.exec.constants import as_array
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import map_distinct, with_constants
 from lake.exec.functions.json import dump, load
+from lake.exec.per_row import per_row
 from lake.sql.registry import CallInfo, scalar
 from lake.types import JSON, Bytes, Date, Decimal, Float, Integer, List, Map, Null, Struct, Text, Timestamp, Type
 
@@ -70,8 +71,9 @@ def _charset(name: str) -> str:
 
 
 @scalar("spark_decode(value BYTEA, charset VARCHAR) -> VARCHAR", group="bytes", origin="spark")
+@per_row
 def spark_decode(value: Value, charset: Value) -> pa.Array:
-    """The text that bytes are in a character set.
+    """The text that bytes are in a character set. Goes row by row: Python's codecs take one value at a time.
 
     >>> spark_decode(unhex('537061726B'), 'UTF-8')
     Spark
@@ -94,8 +96,9 @@ def spark_decode(value: Value, charset: Value) -> pa.Array:
 
 
 @scalar("spark_encode(text VARCHAR, charset VARCHAR) -> BYTEA", group="bytes", origin="spark")
+@per_row
 def spark_encode(text: Value, charset: Value) -> pa.Array:
-    """The bytes of a text in a character set.
+    """The bytes of a text in a character set. Goes row by row: Python's codecs take one value at a time.
 
     >>> hex(spark_encode('é', 'ISO-8859-1'))
     E9
@@ -131,8 +134,9 @@ def to_variant_object(value: Value, *, call: CallInfo) -> pa.Array:
 
 
 @scalar("parse_json(text VARCHAR) -> JSON", group="json", origin="spark")
+@per_row
 def parse_json(text: pa.Array) -> pa.Array:
-    """The JSON of a text.
+    """The JSON of a text. Goes row by row: a document is read whole, by orjson, one at a time.
 
     >>> parse_json('{"a": 1}')
     {"a":1}
@@ -143,8 +147,9 @@ def parse_json(text: pa.Array) -> pa.Array:
 
 
 @scalar("try_parse_json(text VARCHAR) -> JSON", group="json", origin="spark")
+@per_row
 def try_parse_json(text: pa.Array) -> pa.Array:
-    """The JSON of a text, NULL where it is none.
+    """The JSON of a text, NULL where it is none. Goes row by row: a document is read whole, by orjson, one at a time.
 
     >>> SELECT try_parse_json('{"a": 1}'), try_parse_json('{')
     {"a":1} | NULL

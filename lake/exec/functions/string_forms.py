@@ -20,13 +20,13 @@ from lake.exec.functions.columns import (
     constant,
     map_distinct,
     map_rows,
-    per_row,
     with_constants,
 )
 from lake.exec.functions.lists import Lists, offsets_of, ranges
 from lake.exec.functions.strings import substr
 from lake.exec.kernels import alphabets, views
 from lake.exec.kernels.similarity import CODE_POINTS, points_of
+from lake.exec.per_row import per_row
 from lake.sql.quoting import quote_name
 from lake.sql.registry import scalar
 
@@ -261,8 +261,11 @@ def string_split(text: Value, delimiter: Value) -> pa.Array:
 
 
 @scalar("quote_ident(name VARCHAR) -> VARCHAR", group=GROUP, origin="postgres")
+@per_row
 def quote_ident(name: pa.Array) -> pa.Array:
     """The name as SQL writes it, in quotation marks where it needs them.
+
+    Goes row by row: names are looked up among the reserved words.
 
     >>> quote_ident('A b')
     "A b"

@@ -19,11 +19,11 @@ from lake.exec.functions.columns import (
     columns,
     constant,
     map_rows,
-    per_row,
     with_constants,
 )
 from lake.exec.kernels import alphabets, views
 from lake.exec.kernels.strings import TEXT_BYTES_MAX, characters_before, substring
+from lake.exec.per_row import per_row
 from lake.sql.registry import CallInfo, scalar
 
 GROUP: Final = "text"

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from lake.exec.functions.columns import map_distinct
 from lake.exec.functions.time_formats import MONTH_NUMBERS, moment_of, reader, writers
 from lake.exec.kernels import views
+from lake.exec.per_row import per_row
 
 _READ: Final = frozenset(
     ("year", "year2", "month", "name", "day", "hour", "hour12", "half", "minute", "second", "fraction", "digits", "nanos")
@@ -38,15 +39,20 @@ def write_column(pattern: str, micros: pa.Array) -> pa.Array:
     return made if valid is None else pc.if_else(pc.is_valid(micros), made, pa.scalar(None, pa.string()))
 
 
+@per_row
 def _texts_of(numbers: Any, field: Any) -> pa.Array:
+    """The texts of a field. Goes row by row over different days, hours, minutes and seconds alone: formats are open."""
     counts = numbers // field.unit
     if field.cycle:
         counts = counts % field.cycle
     return map_distinct(lambda count: field.write(moment_of(count * field.unit)), pa.string(), pa.array(counts))
 
 
+@per_row
 def read_column(pattern: str, texts: pa.Array, slow: Callable[[str], int | None]) -> pa.Array:
     """BIGINT: microseconds since 1970 of texts in a format; ``slow`` says them of texts that need a closer look.
+
+    Those go row by row, as do texts that are to be refused: Python's datetime knows them.
 
     Formats with days of the year, zones and the like are read by ``slow`` alone.
     """

@@ -23,10 +23,11 @@ from lake.exec.functions.intervals import TIMESTAMP_MAX, timestamps
 from lake.exec.functions.time_columns import read_column, write_column
 from lake.exec.functions.time_formats import micros_of, read
 from lake.exec.kernels import views
+from lake.exec.per_row import per_row
 from lake.exec.spellings import iso_duration
-from lake.sql.literals import parse_date, parse_time, parse_timestamp
+from lake.sql.literals import parse_timestamp
 from lake.sql.registry import CallInfo, scalar
-from lake.types import BIGINT, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, Date, Decimal, Float, Timestamp, Type
+from lake.types import BIGINT, DATE, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, Date, Decimal, Float, Timestamp, Type
 
 GROUP: Final = "dates"
 MICROS: Final = 1_000_000
@@ -55,8 +56,11 @@ def to_char(moment: Value, format: Value, *, call: CallInfo) -> pa.Array:
 
 
 @scalar("to_char(length INTERVAL, format VARCHAR) -> VARCHAR", group=GROUP, takes_call=True, aliases=("date_format",))
+@per_row
 def interval_to_char(length: Value, format: Value, *, call: CallInfo) -> pa.Array:
     """The interval as text: ``iso8601`` as seconds of ISO, any other format as it is written anyway.
+
+    Goes row by row: Arrow writes no seconds of ISO.
 
     >>> to_char(INTERVAL '1 day 2 hours', 'iso8601')
     PT93600S
@@ -79,8 +83,11 @@ def _micros_of_column(column: pa.Array, type: Type, call: CallInfo) -> pa.Array:
 
 
 @scalar("to_char(number NUMERIC, format VARCHAR) -> VARCHAR", group=GROUP, origin="postgres", takes_call=True)
+@per_row
 def number_to_char(number: Value, format: Value, *, call: CallInfo) -> pa.Array:
     """The number in a format of 9 and 0 for digits, with a point, commas, a sign, and FM for no padding.
+
+    Goes row by row: each number's digits are put into the format one by one.
 
     >>> to_char(1234.5, 'FM9,999.00')
     1,234.50
@@ -156,7 +163,9 @@ def _first_that_reads(text: str, formats: tuple[str, ...]) -> int:
     return parse_timestamp(text, zoned=True)
 
 
+@per_row
 def _read_all(text: Value, formats: tuple[Value, ...], type: pa.DataType, unit: int) -> pa.Array:
+    """Texts that Arrow does not take apart go row by row: zones, days of the year, and what is to be refused."""
     def run(column: pa.Array, *patterns: str) -> pa.Array:
         if patterns:
             return read_column(patterns[0], column, lambda item: _first_that_reads(item, patterns))
@@ -296,7 +305,7 @@ def to_date(text: Value, *formats: Value) -> pa.Array:
     """
     if not formats:
         (column,) = columns(text)
-        return map_distinct(parse_date, pa.int32(), column).cast(DATE.arrow)
+        return cast(column, TEXT, DATE)
     return _read_all(text, formats, DATE.arrow, MICROSECONDS_OF_DAY)
 
 
@@ -343,7 +352,7 @@ def to_time(text: Value, *formats: Value) -> pa.Array:
     """
     if not formats:
         (column,) = columns(text)
-        return map_distinct(parse_time, pa.int64(), column).cast(TIME.arrow)
+        return cast(column, TEXT, TIME)
     micros = _read_all(text, formats, pa.int64(), 1)
     return views.to_array(views.values_of(micros) % MICROSECONDS_OF_DAY, TIME.arrow, views.valid_of(micros))
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from lake.errors import FeatureNotSupported, InvalidText
 from lake.exec.decimals import Value
 from lake.exec.functions.columns import over_texts, with_constants
+from lake.exec.per_row import per_row
 from lake.sql.registry import scalar
 
 GROUP: Final = "xml"
@@ -54,8 +55,9 @@ def find(text: str, path: str) -> list[str]:
 
 
 @scalar("xpath(document VARCHAR, path VARCHAR) -> VARCHAR[]", group=GROUP, origin="spark")
+@per_row
 def xpath(document: Value, path: Value) -> pa.Array:
-    """The texts of all that a path finds.
+    """The texts of all that a path finds. Goes row by row: a document is read whole, by the XML parser, one at a time.
 
     >>> xpath('<a><b>b1</b><b>b2</b></a>', 'a/b/text()')
     [b1, b2]
@@ -96,8 +98,9 @@ _register("xpath_double", "DOUBLE", pa.float64(), float, float("nan"), "7.0")
 
 
 @scalar("xpath_boolean(document VARCHAR, path VARCHAR) -> BOOLEAN", group=GROUP, origin="spark")
+@per_row
 def xpath_boolean(document: Value, path: Value) -> pa.Array:
-    """Whether a path finds anything.
+    """Whether a path finds anything. Goes row by row: a document is read whole, by the XML parser, one at a time.
 
     >>> SELECT xpath_boolean('<a><b>1</b></a>', 'a/b'), xpath_boolean('<a><b>1</b></a>', 'a/c')
     true | false

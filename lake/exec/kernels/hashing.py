@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lake.exec.kernels import kernel
+from lake.exec.kernels.nested import encoded, lengths_of
 from lake.exec.kernels.views import (
     AnyArray,
     Ints,
@@ -30,7 +31,6 @@ from lake.exec.kernels.views import (
 MIX: Final = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio, odd
 MIX2: Final = np.uint64(0xD6E8FEB86659FD93)  # degski's multiplier: odd, good avalanche between shifts by 32
 NULL_HASH: Final = np.uint64(0x4CF5AD432745937F)
-DAYS_OF_MONTH: Final = 30  # where intervals are compared, as in Postgres
 NAN_BITS: Final = np.int64(0x7FF8000000000000)
 ONE, SEVEN, EIGHT, THIRTY_TWO = np.uint64(1), np.uint64(7), np.uint64(8), np.uint64(32)
 
@@ -194,32 +194,8 @@ def _combine(array: pa.Array, hashes: Ints) -> None:
 def spelled(array: pa.Array) -> pa.Array:
     """Values that may be equal and differ still in a form that is equal where they are, NULL where they are.
 
-    Intervals as their length, a month of 30 days; lists, structs and other nested values as text. Nested values are rare as
-    keys: those go through Python objects, row by row.
+    Intervals as their length, a month of 30 days; lists, structs and other nested values as bytes.
     """
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
     if pa.types.is_interval(array.type):
         return to_array(lengths_of(values_of(array)), pa.decimal128(38), mask_of(array))
-    return pa.array([None if value is None else repr(alike(value)) for value in array.to_pylist()], pa.string())
-
-
-def lengths_of(intervals: Ints) -> Ints:
-    """int64[rows, 2]: whole seconds, a month of 30 days, and the nanoseconds beyond of intervals as they lie in memory."""
-    days = (intervals[:, 0] >> 32) + intervals[:, 0].astype(np.int32).astype(np.int64) * DAYS_OF_MONTH
-    seconds, nanoseconds = np.divmod(intervals[:, 1], 1_000_000_000)
-    return np.stack((days * 86_400 + seconds, nanoseconds), axis=1)
-
-
-def alike(value: Any) -> Any:
-    """A Python value, or one in its place that prints alike where values are equal: 0.0 for -0.0, an interval's length."""
-    match value:
-        case float():
-            return value + 0.0
-        case pa.MonthDayNano():
-            return (value.months * DAYS_OF_MONTH + value.days) * 86_400_000_000_000 + value.nanoseconds
-        case list() | tuple():
-            return [alike(item) for item in value]
-        case dict():
-            return {key: alike(item) for key, item in value.items()}
-    return value
+    return encoded(array)

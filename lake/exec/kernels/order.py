@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from lake.exec.kernels import kernel, rehearsal
 from lake.exec.kernels.groups import key_column
-from lake.exec.kernels.hashing import alike, lengths_of, load_word, same_bytes
+from lake.exec.kernels.hashing import load_word, same_bytes
+from lake.exec.kernels.nested import encoded, lengths_of
 from lake.exec.kernels.sorting import Field, sort_fields
 from lake.exec.kernels.tables import bounds
 from lake.exec.kernels.text_table import TextTable
@@ -122,29 +123,8 @@ def _signed_parts(array: pa.Array, valid: Ints) -> list[Ints]:
         words = values_of(array)
         return [np.ascontiguousarray(words[:, 1]), words[:, 0] ^ SIGN]
     if pa.types.is_nested(type):
-        return [_nested_ranks(array)]
+        return [text_ranks(encoded(array))]
     return [ordered_words(array)]
-
-
-def _nested_ranks(array: pa.Array) -> Ints:
-    """Ranks of lists and structs by their Python values; NULL inside is above all else."""
-    keys = [_nested_key(value) for value in array.to_pylist()]
-    ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
-    return np.array([ranks[key] for key in keys], np.int64)
-
-
-def _nested_key(value: Any) -> Any:
-    if value is None:
-        return (1,)
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, pa.MonthDayNano):
-        return (0, alike(value))
-    if isinstance(value, list | tuple):
-        return (0, tuple(_nested_key(item) for item in value))
-    if isinstance(value, float):
-        return (0, value != value, 0.0 if value != value else value)
-    return (0, value)
 
 
 def _fields(words: Ints, valid: Ints, direction: Direction, *, is_first: bool) -> list[Field]:
