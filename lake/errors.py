@@ -14,7 +14,8 @@ Source: PostgreSQL documentation, appendix A (error codes). Spec: SQL, Errors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 ERRORS: dict[str, type[LakeError]] = {}
@@ -335,3 +336,9 @@ class DataCorrupted(LakeError, sqlstate="XX001"):
 
 class InternalError(LakeError, sqlstate="XX000"):
     """A mistake of ours; the trace is in the node's log."""
+
+
+def near_name(name: str, names: Iterable[str]) -> str | None:
+    """A hint with the known name nearest to ``name``, where one is near."""
+    close = difflib.get_close_matches(name, list(dict.fromkeys(names)), n=1, cutoff=0.6)
+    return f'Did you mean "{close[0]}"?' if close else None

@@ -19,7 +19,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from lake.errors import FeatureNotSupported, InvalidTableDefinition, UndefinedObject
+from lake.errors import FeatureNotSupported, InvalidTableDefinition, UndefinedObject, near_name
 
 DECIMAL_DIGITS_MAX: Final = 38
 DECIMAL256_DIGITS_MAX: Final = 76
@@ -391,7 +391,8 @@ def parse_type_name(name: str, arguments: tuple[int, ...] = ()) -> Type:
         return REAL if arguments[0] <= 24 else DOUBLE
     found = _BY_SPELLING.get(lowered)
     if found is None:
-        raise UndefinedObject(f'type "{name}" does not exist')
+        known = (*_BY_SPELLING, *_UNSIGNED, *DECIMAL_SPELLINGS)
+        raise UndefinedObject(f'type "{name}" does not exist', hint=near_name(lowered, known))
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lake.db.engine_options import ENGINE_OPTIONS
-from lake.errors import InvalidParameter, UndefinedObject
+from lake.errors import InvalidParameter, UndefinedObject, near_name
 from lake.sql.bind.aggregate import NULL_ORDER_SETTING
 
 # Which of our null orders DuckDB's words mean; ``nulls_max`` is the dialect's own: last ascending, first descending.
@@ -91,7 +91,7 @@ def change_setting(settings: SessionSettings, name: str, value: str | None) -> N
     if key in FIXED:
         raise InvalidParameter(f'parameter "{key}" cannot be changed')
     if "." in key and key not in _DEFAULTS:
-        raise UndefinedObject(f'no setting "{key}"', hint="SHOW ALL lists the settings")
+        raise UndefinedObject(f'no setting "{key}"', hint=near_name(key, _DEFAULTS) or "SHOW ALL lists the settings")
     known = settings.get(key) or Setting("", _DEFAULTS.get(key, ""))
     if value is None or value.lower() == "default":
         value = known.default

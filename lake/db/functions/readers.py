@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lake.arrow_names import parse_arrow_name
-from lake.errors import FeatureNotSupported, InsufficientPrivilege, InvalidParameter
-from lake.sql.bind.scope import near_name
+from lake.errors import FeatureNotSupported, InsufficientPrivilege, InvalidParameter, near_name
 from lake.sql.catalog import Settings, Table, TableColumn, TableStatistics
 from lake.sql.registry import table_function
 from lake.storage.external.arrow import open_arrow

@@ -32,11 +32,11 @@ from lake.errors import (
     IoFailure,
     SyntaxFailure,
     UndefinedColumn,
+    near_name,
 )
 from lake.roles import Role
 from lake.sql import ast, parser
 from lake.sql.bind import bind_type
-from lake.sql.bind.scope import near_name
 from lake.sql.quoting import quote_name, quote_text
 from lake.storage.catalog.changes import Change, CreateView
 from lake.storage.catalog.model import View

@@ -15,7 +15,14 @@ from lake.db.session import Run
 from lake.db.statements import statement
 from lake.db.statements.table_alter import alter
 from lake.db.statements.table_rules import columns_in
-from lake.errors import DuplicateColumn, FeatureNotSupported, UndefinedColumn, UndefinedObject, WrongObjectType
+from lake.errors import (
+    DuplicateColumn,
+    FeatureNotSupported,
+    UndefinedColumn,
+    UndefinedObject,
+    WrongObjectType,
+    near_name,
+)
 from lake.roles import Role
 from lake.sql import ast
 from lake.sql.unparse import unparse
@@ -89,7 +96,8 @@ def _index_of(stmt: ast.CreateIndex, table: Table, state: State, database: str, 
     columns += [*stmt.include, *sorted(columns_in(stmt.where_text or ""))]
     for name in columns:
         if table.column(name) is None:
-            raise UndefinedColumn(f'column "{name}" of relation "{table.name}" does not exist')
+            hint = near_name(name, (known.name for known in table.columns))
+            raise UndefinedColumn(f'column "{name}" of relation "{table.name}" does not exist', hint=hint)
     if len(set(stmt.include)) < len(stmt.include):
         raise DuplicateColumn("INCLUDE names a column twice")
     if stmt.name is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lake.db.result import Result
 from lake.db.session import Run
 from lake.db.statements import statement
-from lake.errors import DuplicatePreparedStatement, InvalidPreparedStatement, UndefinedParameter
+from lake.errors import DuplicatePreparedStatement, InvalidPreparedStatement, UndefinedParameter, near_name
 from lake.exec.evaluate import fold
 from lake.roles import Role
 from lake.sql import ast, bound
@@ -79,5 +79,6 @@ def deallocate(stmt: ast.Deallocate, run: Run) -> Result:
 def _prepared(run: Run, name: str) -> Prepared:
     found: Prepared | None = run.session.prepared.get(name)
     if found is None:
-        raise InvalidPreparedStatement(f'prepared statement "{name}" does not exist')
+        hint = near_name(name, run.session.prepared)
+        raise InvalidPreparedStatement(f'prepared statement "{name}" does not exist', hint=hint)
     return found

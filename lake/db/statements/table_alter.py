@@ -41,6 +41,7 @@ from lake.errors import (
     UndefinedObject,
     UndefinedTable,
     UniqueViolation,
+    near_name,
 )
 from lake.roles import Role
 from lake.sql import ast, parser
@@ -144,7 +145,8 @@ def redefined(table: Table) -> AlterTable:
 def _column(table: Table, name: str) -> Column:
     found = table.column(name)
     if found is None:
-        raise UndefinedColumn(f'column "{name}" of relation "{table.name}" does not exist')
+        hint = near_name(name, (known.name for known in table.columns))
+        raise UndefinedColumn(f'column "{name}" of relation "{table.name}" does not exist', hint=hint)
     return found
 
 

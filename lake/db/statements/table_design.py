@@ -13,7 +13,14 @@ from typing import Final
 
 import msgspec
 
-from lake.errors import FeatureNotSupported, InvalidParameter, InvalidTableDefinition, LakeError, UndefinedColumn
+from lake.errors import (
+    FeatureNotSupported,
+    InvalidParameter,
+    InvalidTableDefinition,
+    LakeError,
+    UndefinedColumn,
+    near_name,
+)
 from lake.sql import ast, parser
 from lake.sql.literals import parse_interval
 from lake.sql.unparse import unparse
@@ -284,7 +291,8 @@ def _options(options: Sequence[ast.Option]) -> dict[str, Value]:
         if name == FILL_FACTOR:
             continue
         if name not in OPTIONS:
-            raise InvalidParameter(f'unknown table option "{option.name}"; the options are {", ".join(OPTIONS)}')
+            words = f'unknown table option "{option.name}"; the options are {", ".join(OPTIONS)}'
+            raise InvalidParameter(words, hint=near_name(name, OPTIONS))
         if name in given:
             raise InvalidParameter(f'table option "{name}" is given twice')
         given[name] = option.value
@@ -356,7 +364,8 @@ _SETTERS: Final[dict[str, Callable[[Table, Value], Table]]] = {
 def _column(table: Table, name: str) -> Column:
     found = table.column(name)
     if found is None:
-        raise UndefinedColumn(f'column "{name}" of relation "{table.name}" does not exist')
+        hint = near_name(name, (known.name for known in table.columns))
+        raise UndefinedColumn(f'column "{name}" of relation "{table.name}" does not exist', hint=hint)
     return found
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.errors import DatetimeOverflow, InvalidParameter
+from lake.errors import DatetimeOverflow, InvalidParameter, near_name
 from lake.exec.cast import (
     MICROSECONDS_OF_DAY,
     cast,
@@ -60,7 +60,8 @@ def truncated(micros: Any, field: str) -> Any:
         unit = 7 * MICROSECONDS_OF_DAY
         return (micros - _MONDAY) // unit * unit + _MONDAY
     if name not in _TRUNCATED_MONTHS:
-        raise InvalidParameter(f'unit "{field}" not recognized for type timestamp')
+        known = (*_TRUNCATED_MICROS, "week", *_TRUNCATED_MONTHS)
+        raise InvalidParameter(f'unit "{field}" not recognized for type timestamp', hint=near_name(field, known))
     months = month_numbers(micros // MICROSECONDS_OF_DAY)
     size = _TRUNCATED_MONTHS[name]
     # Centuries and millennia begin with the year 1, counted from there.

@@ -7,9 +7,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lake.errors import SyntaxFailure, UndefinedFunction
+from lake.errors import SyntaxFailure, UndefinedFunction, near_name
 from lake.sql import ast, bound
-from lake.sql.bind.scope import Env, near_name
+from lake.sql.bind.scope import Env
 from lake.sql.bound import Expr
 from lake.sql.registry import Function
 from lake.types import BIGINT, List, Map

@@ -17,13 +17,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lake.errors import DuplicateColumn, InvalidColumnReference, SyntaxFailure, UndefinedColumn
+from lake.errors import DuplicateColumn, InvalidColumnReference, SyntaxFailure, UndefinedColumn, near_name
 from lake.sql import ast, bound, plan
 from lake.sql.bind.aggregate import to_boolean
 from lake.sql.bind.coerce import cast, is_nullable
 from lake.sql.bind.dml import InsertRows, bind_expression_over
 from lake.sql.bind.query import exact
-from lake.sql.bind.scope import Bound, Entry, Env, From, ReadySource, Scope, Shared, check_aliases, near_name
+from lake.sql.bind.scope import Bound, Entry, Env, From, ReadySource, Scope, Shared, check_aliases
 from lake.sql.bind.source import bind_from, bind_source, rename, scan
 from lake.sql.bound import Case, Column, Expr, IsNull, Literal
 from lake.sql.catalog import Table, TableColumn

@@ -8,11 +8,11 @@ from decimal import Decimal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lake.errors import DuplicateColumn, LakeError, SyntaxFailure, UndefinedColumn
+from lake.errors import DuplicateColumn, LakeError, SyntaxFailure, UndefinedColumn, near_name
 from lake.sql import ast, plan
 from lake.sql.bind.coerce import cast, is_nullable
 from lake.sql.bind.query import bind_query
-from lake.sql.bind.scope import Bound, Entry, Env, Scope, Shared, near_name
+from lake.sql.bind.scope import Bound, Entry, Env, Scope, Shared
 from lake.sql.bound import Column, Expr, Literal
 from lake.sql.catalog import TableColumn
 from lake.types import DOUBLE, Integer, Text, Type

@@ -12,10 +12,10 @@ from typing import Final
 from msgspec import Struct
 
 from lake.arrow_names import common_spelling
-from lake.errors import AmbiguousFunction, UndefinedFunction, UndefinedObject
+from lake.errors import AmbiguousFunction, UndefinedFunction, UndefinedObject, near_name
 from lake.sql import ast, bound
 from lake.sql.bind.coerce import ARITHMETIC, Mixed, arithmetic_types, cast, is_numeric, is_string_literal, merged_type
-from lake.sql.bind.scope import Env, near_name
+from lake.sql.bind.scope import Env
 from lake.sql.bound import Expr, Literal
 from lake.sql.catalog import Settings
 from lake.sql.registry import FUNCTIONS, Function, Parameter, Scalar, TableFunction

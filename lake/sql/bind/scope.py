@@ -11,7 +11,6 @@ A name is looked for in the innermost scope first; a column found further out ma
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from lake.errors import (
     LakeError,
     UndefinedColumn,
     UndefinedTable,
+    near_name,
 )
 from lake.sql import ast
 from lake.sql.bound import Column, Expr, Literal
@@ -316,12 +316,6 @@ def missing_column(scope: Scope, name: ast.Name, position: int | None, extra: It
         return UndefinedColumn(f"column {name} does not exist", hint=near_name(name.last, own), position=position)
     hint = near_name(name.last, names)
     return UndefinedColumn(f'column "{name.last}" does not exist', hint=hint, position=position)
-
-
-def near_name(name: str, names: Iterable[str]) -> str | None:
-    """A hint with the known name nearest to ``name``, where one is near."""
-    close = difflib.get_close_matches(name, list(dict.fromkeys(names)), n=1, cutoff=0.6)
-    return f'Did you mean "{close[0]}"?' if close else None
 
 
 def entries_of_table(scope: Scope, path: tuple[str, ...]) -> tuple[Entry, ...]:

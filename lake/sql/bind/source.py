@@ -25,6 +25,7 @@ from lake.errors import (
     StatementTooComplex,
     UndefinedColumn,
     UndefinedTable,
+    near_name,
 )
 from lake.sql import ast, bound, plan
 from lake.sql.bind import pivot
@@ -47,7 +48,6 @@ from lake.sql.bind.scope import (
     Shared,
     aliased,
     check_aliases,
-    near_name,
 )
 from lake.sql.bound import Column, Compare, Expr, Literal
 from lake.sql.catalog import Table, View

@@ -20,9 +20,10 @@ from lake.errors import (
     SyntaxFailure,
     UndefinedColumn,
     UndefinedTable,
+    near_name,
 )
 from lake.sql import ast
-from lake.sql.bind.scope import Entry, Env, Ready, entries_of_table, find_column, near_name
+from lake.sql.bind.scope import Entry, Env, Ready, entries_of_table, find_column
 from lake.types import Struct
 
 COMPARE: Final = {

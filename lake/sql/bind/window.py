@@ -9,7 +9,14 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lake.errors import DatatypeMismatch, FeatureNotSupported, NumericOutOfRange, WindowingFailure, WrongObjectType
+from lake.errors import (
+    DatatypeMismatch,
+    FeatureNotSupported,
+    NumericOutOfRange,
+    WindowingFailure,
+    WrongObjectType,
+    near_name,
+)
 from lake.sql import ast, plan
 from lake.sql.ast import BoundKind, FrameUnit
 from lake.sql.bind.aggregate import as_condition, bind_order, bind_parts, not_null_filter
@@ -158,7 +165,8 @@ def resolve_window(window: ast.Window, named: Mapping[str, ast.Window], env: Env
         return window
     base = named.get(window.base)
     if base is None or depth > len(named):
-        raise WindowingFailure(f'window "{window.base}" does not exist', position=env.position(window))
+        hint = near_name(window.base, named)
+        raise WindowingFailure(f'window "{window.base}" does not exist', hint=hint, position=env.position(window))
     base = resolve_window(base, named, env, depth + 1)
     if not window.partition and not window.order and window.frame is None:
         return replace(base, span=window.span)
