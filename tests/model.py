@@ -55,6 +55,7 @@ class Model:
     born: int = 0
     next_column: int = 10
     missing: dict[int, Any] = field(default_factory=dict)  # by column, what rows have that were written before it
+    laid_out: set[int] = field(default_factory=set)  # columns of PARTITION BY and CLUSTER BY, which stay
 
     def copy_of(self) -> tuple[list[Column], dict[int, Row]]:
         """Columns and rows, to be kept."""
@@ -115,7 +116,9 @@ class World:
         free = [name for name in NAMES if name not in self.tables]
         if free:
             made = Model(self.chance.choice(free), [Column(1, "a", "INT"), Column(2, "b", "TEXT")])
-            self.run(f"CREATE TABLE {made.name} (k BIGINT NOT NULL, a INT, b TEXT)")
+            layout = self.chance.choice(("", "", "CLUSTER BY (k)", "CLUSTER BY (b, a)", "PARTITION BY a"))
+            made.laid_out = {column.id for column in made.columns if f"({column.name}" in layout or f" {column.name}" in layout}
+            self.run(f"CREATE TABLE {made.name} (k BIGINT NOT NULL, a INT, b TEXT) {layout}")
             made.born = self.database.version
             self.tables[made.name] = made
 
@@ -223,7 +226,7 @@ class World:
                 model.columns.append(made)
                 for row in model.rows.values():
                     row[made.id] = value
-            case 1 if column is not None:
+            case 1 if column is not None and column.id not in model.laid_out:
                 self.run(f"ALTER TABLE {model.name} DROP COLUMN {column.name}")
                 model.columns.remove(column)
                 for row in model.rows.values():
@@ -287,7 +290,8 @@ class World:
         if model is not None and free:
             self.run(f"CREATE TABLE {free[0]} CLONE {model.name}")
             columns, rows = model.copy_of()
-            made = Model(free[0], columns, rows, dict(model.ids), next_column=model.next_column, missing=dict(model.missing))
+            made = Model(free[0], columns, rows, dict(model.ids), next_column=model.next_column)
+            made.missing, made.laid_out = dict(model.missing), set(model.laid_out)
             made.born = self.database.version
             self.tables[made.name] = made
 

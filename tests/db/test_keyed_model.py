@@ -2,7 +2,7 @@
 
 Four machines share their rules: a plain keyed table, one with SEQUENCE BY, one whose files are partitioned and clustered,
 and a merge table. Files, row groups and slices of a compaction are a few rows large, so that every edge is met. After each
-step the table, read whole, by filters and key by key, is the model.
+step the table, read whole, by filters and key by key, is the model; and its feed from any position leads to it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from lake.config import load
 from lake.db.database import Database
+from lake.db.feed import Feed
 from lake.db.session import Session
 from lake.db.write import path
+from lake.errors import InvalidParameter
 from lake.storage.tables import write
 from lake.storage.tiering import generations
 
@@ -57,6 +59,7 @@ class Keyed(RuleBasedStateMachine):
         self.rows: dict[Key, Row] = {}
         self.gone: dict[Key, int] = {}  # orders of deleted rows, which later rows of less order do not pass
         self.before: tuple[dict[Key, Row], dict[Key, int]] | None = None
+        self.was: list[tuple[int, dict[Key, Row]]] = []  # positions of the feed, and the rows then
         self.large = [getattr(module, name) for module, name, _ in SMALL]
         for module, name, size in SMALL:
             setattr(module, name, size)
@@ -166,6 +169,17 @@ class Keyed(RuleBasedStateMachine):
             self.rows, self.gone = self.before
         self.before = None
 
+    @precondition(lambda self: self.before is not None)
+    @rule(rows=st.lists(ROWS, min_size=1, max_size=3))
+    def savepoint(self, rows: list[tuple[Key, int | None, int]]) -> None:
+        """Rows that are taken back."""
+        kept = dict(self.rows), dict(self.gone)
+        self.run("SAVEPOINT s")
+        self.insert(rows=rows)
+        self.is_the_model()
+        self.run("ROLLBACK TO s")
+        self.rows, self.gone = kept
+
     # --- what happens by itself ---
 
     @rule()
@@ -188,6 +202,35 @@ class Keyed(RuleBasedStateMachine):
         """The lake is closed and opened again."""
         self.database.close()
         self.open()
+
+    # --- the feed ---
+
+    @precondition(lambda self: self.before is None)
+    @rule()
+    def remember(self) -> None:
+        """A position, and what the table is there."""
+        self.was.append((self.database.version, dict(self.rows)))
+
+    def replayed(self, rows: dict[Key, Row], position: int) -> dict[Key, Row]:
+        """Rows with what the feed tells since."""
+        for batch in Feed.of(self.database, ("t",), old=True).read(position):
+            for change in batch.rows.to_pylist():
+                key = change["k"], change["w"]
+                if change["_change_type"] == "delete":
+                    rows.pop(key, None)
+                else:
+                    rows[key] = change["v"], change["s"]
+        return rows
+
+    @precondition(lambda self: self.before is None and self.was and not self.by_order)
+    @rule()
+    def replay(self) -> None:
+        """From the oldest position that is kept; commits go with checkpoints."""
+        position, rows = self.was[0]
+        try:
+            assert self.replayed(dict(rows), position) == self.rows
+        except InvalidParameter:
+            del self.was[0]
 
     # --- what holds ---
 
@@ -248,6 +291,11 @@ class Merged(Keyed):
     @rule()
     def conflict(self) -> None:
         """Refused."""
+
+    @precondition(lambda self: False)
+    @rule()
+    def replay(self) -> None:
+        """The feed tells what is added, not what it makes."""
 
 
 def machine(of: type[Keyed]) -> Any:
