@@ -110,6 +110,10 @@ class InvalidText(LakeError, sqlstate="22P02"):
     """A text that does not cast to its type, or a label an enum does not list; the message names it."""
 
 
+class InvalidBinary(LakeError, sqlstate="22P03"):
+    """Bytes that are no value of their type in the binary format."""
+
+
 class BadCopyData(LakeError, sqlstate="22P04"):
     """Rows of COPY that do not follow its format."""
 

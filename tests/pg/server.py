@@ -50,10 +50,14 @@ def find_binaries() -> tuple[Path, bool]:
 
 
 class Server:
-    """A running Postgres; ``conninfo`` is what libpq connects with. ``options`` are settings that are not its defaults."""
+    """A running Postgres; ``conninfo`` is what libpq connects with.
 
-    def __init__(self, options: Sequence[str] = OPTIONS) -> None:
-        self._options = options
+    options   settings that are not its defaults
+    port      of this machine's own address, where it listens instead of on a socket of its folder
+    """
+
+    def __init__(self, options: Sequence[str] = OPTIONS, port: int = 0) -> None:
+        self._options = [*options, "listen_addresses=127.0.0.1", f"port={port}"] if port else options
         binaries, from_wheel = find_binaries()
         self._scratch = Path(tempfile.mkdtemp(prefix="lake-pg-"))
         self._as: dict[str, Any] = {}
@@ -64,7 +68,8 @@ class Server:
                 # Its folder may lie where only root looks, such as an environment in a home folder.
                 binaries = _copy_wheel(binaries, self._scratch)
             os.chown(self._scratch, user.pw_uid, user.pw_gid)
-        self.conninfo = f"host={self._scratch} user=postgres dbname=postgres"
+        place = f"host=127.0.0.1 port={port}" if port else f"host={self._scratch}"
+        self.conninfo = f"{place} user=postgres dbname=postgres"
         try:
             self._start(binaries)
         except BaseException:

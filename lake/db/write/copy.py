@@ -44,8 +44,8 @@ def copy_columns(session: Session, name: tuple[str, ...], columns: Sequence[str]
     return table, tuple(columns) or tuple(column.name for column in table.columns)
 
 
-def copy_rows(session: Session, table: Table, blocks: Iterable[pa.Table]) -> int:
-    """Writes blocks of text columns; how many rows.
+def copy_rows(session: Session, table: Table, blocks: Iterable[pa.Table | Incoming]) -> int:
+    """Writes blocks of columns, of text or typed; how many rows.
 
     22P02  a value that does not cast; the message names it, its column and its row
     """
@@ -57,9 +57,15 @@ def copy_rows(session: Session, table: Table, blocks: Iterable[pa.Table]) -> int
     return write_rows(session.database, table, batches, None, commit=session.write, as_log=as_log).rows
 
 
-def _prepared(blocks: Iterable[pa.Table], table: Table, rules: Rules, session: Session) -> Iterator[pa.RecordBatch]:
+def _prepared(
+    blocks: Iterable[pa.Table | Incoming], table: Table, rules: Rules, session: Session
+) -> Iterator[pa.RecordBatch]:
     done = 0
     for block in blocks:
+        if isinstance(block, Incoming):
+            if block.rows:
+                yield rules.prepare(block)
+            continue
         if block.num_rows:
             yield rules.prepare(_typed(block, table, done, session))
         done += block.num_rows

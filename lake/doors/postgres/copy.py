@@ -52,6 +52,7 @@ class Copy:
     source: str
     columns: tuple[str, ...]
     csv: bool = False
+    binary: bool = False
     delimiter: str = "\t"
     null: str = "\\N"
     header: bool = False
@@ -70,7 +71,7 @@ class Copy:
 def parse_copy(text: str) -> Copy | None:
     """What a COPY says; None where it is not one from STDIN or to STDOUT.
 
-    42601  options that are none      0A000  the binary format
+    42601  options that are none      0A000  options that are not built
     """
     incoming = _COPY_IN.match(text)
     found = incoming or _COPY_OUT.match(text)
@@ -85,14 +86,16 @@ def parse_copy(text: str) -> Copy | None:
 def _with_options(copy: Copy, rest: str) -> Copy:
     options = dict(_options(rest))
     format = str(options.pop("format", "text")).lower()
-    if format == "binary":
-        raise FeatureNotSupported("COPY in the binary format is not supported yet: use text or csv")
-    if format not in ("text", "csv"):
+    if format not in ("text", "csv", "binary"):
         raise InvalidParameter(f'COPY format "{format}" not recognized')
+    if format == "binary":
+        given = next((name for name in options if name not in ("encoding", "freeze")), None)
+        if given is not None:
+            raise SyntaxFailure(f"cannot specify {given.upper()} in BINARY mode")
     csv = format == "csv"
     quote = str(options.pop("quote", '"'))
     made = Copy(
-        copy.is_in, copy.source, copy.columns, csv,
+        copy.is_in, copy.source, copy.columns, csv, format == "binary",
         delimiter=str(options.pop("delimiter", "," if csv else "\t")),
         null=str(options.pop("null", "" if csv else "\\N")),
         header=str(options.pop("header", "false")).lower() in ("true", "on", "1", "match"),
@@ -255,6 +258,8 @@ class Blocks:
         return body
 
     def _end_of_rows(self, body: bytes) -> int:
+        if self._copy.binary:
+            return len(body)
         end = body.rfind(b"\n") + 1
         if not self._copy.csv:
             return end

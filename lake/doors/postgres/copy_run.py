@@ -14,10 +14,14 @@ import pyarrow as pa
 
 from lake.db.prepared import prepare
 from lake.db.write.copy import copy_columns, copy_rows
+from lake.db.write.incoming import Incoming
 from lake.doors.postgres.copy import Blocks, Copy, copy_lines, header_line, read_lines
+from lake.doors.postgres.copy_binary import END, HEAD, Tuples, with_head
 from lake.doors.postgres.messages import encode
 from lake.doors.postgres.portals import SLICE_ROWS, Running
+from lake.doors.postgres.rows import BINARY_FORMAT, data_rows
 from lake.errors import LakeError, ProtocolViolation, QueryCanceled
+from lake.storage.catalog.model import Table
 
 if TYPE_CHECKING:
     from lake.doors.postgres.connection import Connection
@@ -29,8 +33,9 @@ WAIT_SECS: Final = 0.25  # between two looks whether the writing has ended meanw
 class _Incoming:
     """Blocks between the coroutine that receives them and the thread that writes them."""
 
-    def __init__(self, copy: Copy, names: tuple[str, ...]) -> None:
+    def __init__(self, copy: Copy, table: Table, names: tuple[str, ...]) -> None:
         self._copy = copy
+        self._table = table
         self._names = names
         self._waiting: queue.Queue[bytes | LakeError | None] = queue.Queue(BLOCKS_WAITING)
         self.is_ended = False
@@ -44,12 +49,28 @@ class _Incoming:
             except queue.Full:
                 continue
 
-    def tables(self) -> Iterator[pa.Table]:
-        """The blocks as columns of text."""
-        is_first = True
+    def columns(self) -> Iterator[pa.Table | Incoming]:
+        """The blocks as columns: of text, or typed where they came in the binary format."""
+        return self._typed() if self._copy.binary else self._texts()
+
+    def _blocks(self) -> Iterator[bytes]:
         while (block := self._waiting.get()) is not None:
             if isinstance(block, LakeError):
                 raise block
+            yield block
+
+    def _typed(self) -> Iterator[Incoming]:
+        columns = {column.name: column.type for column in self._table.columns}
+        tuples = Tuples(self._names, [columns[name] for name in self._names])
+        for block in self._blocks():
+            made = tuples.columns(block)
+            if made is not None:
+                yield made
+        tuples.finish()
+
+    def _texts(self) -> Iterator[pa.Table]:
+        is_first = True
+        for block in self._blocks():
             yield read_lines(self._copy, block, self._names, is_first=is_first)
             is_first = False
 
@@ -63,13 +84,13 @@ async def copy_in(connection: Connection, copy: Copy) -> None:
     table, names = await connection.work(
         lambda: copy_columns(session, _parts(copy.source), tuple(_part(name) for name in copy.columns))
     )
-    wire.send(encode("CopyInResponse", 0, [0] * len(names)))
+    wire.send(encode("CopyInResponse", int(copy.binary), [int(copy.binary)] * len(names)))
     await wire.flush()
-    incoming = _Incoming(copy, names)
+    incoming = _Incoming(copy, table, names)
 
     def write() -> int:
         try:
-            return copy_rows(session, table, incoming.tables())
+            return copy_rows(session, table, incoming.columns())
         finally:
             incoming.is_ended = True
 
@@ -146,16 +167,26 @@ async def copy_out(connection: Connection, copy: Copy) -> None:
 
     def lines() -> bytes:
         batch = running.batch(SLICE_ROWS)
-        return b"" if batch is None else copy_lines(copy, batch, running.types, zone)
+        if batch is None:
+            return b""
+        if copy.binary:
+            return data_rows(batch, running.types, [BINARY_FORMAT] * len(running.types), zone, "d")
+        return copy_lines(copy, batch, running.types, zone)
 
     try:
-        wire.send(encode("CopyOutResponse", 0, [0] * len(running.types)))
+        wire.send(encode("CopyOutResponse", int(copy.binary), [int(copy.binary)] * len(running.types)))
         if copy.header:
             wire.send(header_line(copy, running.result.names))
+        head = HEAD if copy.binary else b""
         while not running.is_finished:
-            await wire.send_rows(await connection.work(lines))
+            rows = await connection.work(lines)
+            if head and rows:
+                rows, head = with_head(rows), b""
+            await wire.send_rows(rows)
     except BaseException:
         connection.node.background(running.close)
         raise
+    if copy.binary:
+        wire.send(encode("CopyData out", head + END))
     wire.send(encode("CopyDone out"))
     wire.send(encode("CommandComplete", f"COPY {running.sent}"))

@@ -173,7 +173,14 @@ def _items(reader: Reader, sizes: list[int], oid: int) -> list[Any]:
     return [None if value is None else _binary(value, oid) for value in values]
 
 
-def _numeric(value: bytes) -> PyDecimal:
+def plain_value(value: bytes, oid: int) -> Any:
+    """A binary value of a type as Python has it; struct.error, IndexError or ValueError where it is none."""
+    if oid == DECIMAL_PG_ARRAY_OID or oid in _ARRAYS:
+        return _array(Reader(value))
+    return _binary(value, oid)
+
+
+def numeric_value(value: bytes) -> PyDecimal:
     count, weight, sign, scale = struct.unpack_from("!hhHH", value)
     groups = struct.unpack(f"!{count}h", value[8:])
     if sign not in (0, 0x4000):
@@ -212,7 +219,7 @@ _BINARY: Final[dict[int, Callable[[bytes], Any]]] = {
     1114: lambda value: _EPOCH + datetime.timedelta(microseconds=_I64.unpack(value)[0]),
     1184: _instant,
     1186: _interval,
-    1700: _numeric,
+    1700: numeric_value,
     JSONB: lambda value: value[1:].decode(),
     UUID: lambda value: str(uuid.UUID(bytes=value)),
 }

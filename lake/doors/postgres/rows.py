@@ -42,15 +42,18 @@ def _modifier(type: Type) -> int:
     return ((type.precision << 16) | type.scale) + 4 if isinstance(type, Decimal) else -1
 
 
-def data_rows(batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], zone: str) -> bytes:
-    """The DataRow messages of a batch of answer types."""
+def data_rows(
+    batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], zone: str, tag: str = "D"
+) -> bytes:
+    """The DataRow messages of a batch of answer types; with the tag of CopyData, the same as tuples of binary COPY."""
     if not batch.num_rows:
         return b""
     if batch.nbytes > BYTES_MAX // 4 and batch.num_rows > 1:
         half = batch.num_rows // 2
-        return data_rows(batch.slice(0, half), types, formats, zone) + data_rows(batch.slice(half), types, formats, zone)
+        parts_of = (batch.slice(0, half), batch.slice(half))
+        return b"".join(data_rows(part, types, formats, zone, tag) for part in parts_of)
     head = np.empty(batch.num_rows, _HEAD)
-    head["tag"] = ord("D")
+    head["tag"] = ord(tag)
     head["columns"] = len(types)
     parts: list[Any] = []
     sizes = np.full(batch.num_rows, _HEAD.itemsize - 1, np.int64)

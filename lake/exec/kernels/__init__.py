@@ -2,7 +2,7 @@
 
 Reading order: ``views`` (Arrow to numpy and back), ``hashing``, ``tables``, ``text_table`` and ``groups`` (numbers of
 keys), ``join``, ``partition``, ``sorting``, ``order``, ``search``, ``decimals``, ``aggregates``, ``extremes``, ``moments``,
-``exact_sum``, ``frames``, ``strings``, ``similarity``, ``ranges``.
+``exact_sum``, ``frames``, ``strings``, ``similarity``, ``ranges``, ``tuples``.
 
     @kernel
     def add_ones(values, out):
@@ -31,7 +31,7 @@ __all__ = ["KERNELS", "REHEARSALS", "Kernel", "interpreted", "kernel", "rehearsa
 
 MODULES: Final = (
     "tables", "text_table", "groups", "partition", "join", "sorting", "order", "search", "decimals", "aggregates",
-    "extremes", "moments", "exact_sum", "frames", "strings", "similarity", "gammas", "json", "ranges",
+    "extremes", "moments", "exact_sum", "frames", "strings", "similarity", "gammas", "json", "ranges", "tuples",
 )
 BELOW: Final = ("lake.storage.tables.pages", "lake.sql.plain_rows")
 """Modules of the layers below that have kernels."""
