@@ -357,6 +357,16 @@ def pg_relation_size(oid: Value, *, call: CallInfo) -> pa.Array:
     return _each(names_of(call).bytes_of, pa.int64(), as_array(oid, call.rows))
 
 
+@scalar("pg_stat_get_numscans(oid BIGINT) -> BIGINT", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
+def pg_stat_get_numscans(oid: Value, *, call: CallInfo) -> pa.Array:
+    """How often an index was scanned: never, for nothing is found by indexes.
+
+    >>> pg_stat_get_numscans(16384)
+    0
+    """
+    return map_rows(lambda _: 0, pa.int64(), as_array(oid, call.rows))
+
+
 @scalar("pg_database_size(database ANY) -> BIGINT", group=GROUP, origin="postgres", volatility="stable", takes_call=True)
 def pg_database_size(database: Value, *, call: CallInfo) -> pa.Array:
     """Bytes of all tables' files.
