@@ -144,7 +144,8 @@ def pg_tablespace(catalog: StatementCatalog) -> Iterator[Row]:
 def pg_stat_activity(catalog: StatementCatalog) -> Iterator[Row]:
     """The caller's own session."""
     settings = catalog.settings
-    yield (DATABASE, catalog.lake, 1, OWNER, settings.user, settings.session.get("application_name", ""), None, None,
+    pid = int(settings.session.get("lake.backend_pid", "0"))
+    yield (DATABASE, catalog.lake, pid, OWNER, settings.user, settings.session.get("application_name", ""), None, None,
            None, None, None, None, None, None, "active", None, None, None, None, "client backend")  # fmt: skip
 
 
