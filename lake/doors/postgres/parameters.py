@@ -181,6 +181,7 @@ def plain_value(value: bytes, oid: int) -> Any:
 
 
 def numeric_value(value: bytes) -> PyDecimal:
+    """A numeric from its digits in base 10,000; 0A000 where it is not finite."""
     count, weight, sign, scale = struct.unpack_from("!hhHH", value)
     groups = struct.unpack(f"!{count}h", value[8:])
     if sign not in (0, 0x4000):

@@ -57,7 +57,8 @@ def find_fields(body: Any, starts: Any, lengths: Any, marks: Any) -> Any:
                 break
             starts[column, row] = at
             lengths[column, row] = length
-            at += max(length, 0)
+            if length > 0:
+                at += length
         if not whole:
             break
         place = at
