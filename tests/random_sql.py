@@ -36,7 +36,8 @@ ABSOLUTE_TOLERANCE: Final = 1e-9
 # What Postgres refuses by a limit of its own, by SQLSTATE and words; the dialect answers.
 POSTGRES_LIMITS: Final = (
     ("0A000", "FULL JOIN is only supported with merge-joinable or hash-joinable join conditions"),
-    ("22003", "value out of range: overflow"),  # of doubles, which are endless in the dialect
+    ("22003", "value out of range: overflow"),  # of doubles, which are endless in the dialect,
+    ("22003", "value out of range: underflow"),  # or zero
     ("", ""),  # a value that its Python driver cannot hold, such as a day before year 1
 )
 
