@@ -19,7 +19,6 @@ from lake.doors.postgres.binary import DAYS_TO_2000, MICROS_TO_2000
 from lake.doors.postgres.parameters import numeric_value, plain_value
 from lake.errors import BadCopyData, InvalidBinary, NumericOutOfRange
 from lake.exec.cast import cast
-from lake.exec.functions.columns import per_row
 from lake.exec.kernels import views
 from lake.exec.kernels.tuples import (
     ENDED,
@@ -30,6 +29,7 @@ from lake.exec.kernels.tuples import (
     gather_fixed,
     scaled_numerics,
 )
+from lake.exec.per_row import per_row
 from lake.rows import physical_array
 from lake.types import (
     TEXT,
@@ -235,7 +235,7 @@ class _Fields:
 
     @per_row
     def _one_by_one(self, type: Type) -> pa.Array:
-        """Arrays and wide decimals, whose parts have lengths of their own."""
+        """Arrays and wide decimals are read row by row: their parts have lengths of their own."""
         oid = pg_oid(type)
         try:
             values = [None if none else plain_value(self._value(row), oid) for row, none in enumerate(self._is_null)]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lake.exec.constants import as_array
 from lake.exec.decimals import Value
@@ -364,7 +365,7 @@ def pg_stat_get_numscans(oid: Value, *, call: CallInfo) -> pa.Array:
     >>> pg_stat_get_numscans(16384)
     0
     """
-    return map_rows(lambda _: 0, pa.int64(), as_array(oid, call.rows))
+    return pc.if_else(pc.is_valid(as_array(oid, call.rows)), pa.scalar(0, pa.int64()), None)
 
 
 @scalar("pg_database_size(database ANY) -> BIGINT", group=GROUP, origin="postgres", volatility="stable", takes_call=True)

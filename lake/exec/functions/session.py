@@ -269,15 +269,6 @@ def txid_current(*, call: CallInfo) -> pa.Scalar:
 # --- what Postgres clients ask ---------------------------------------------------------------------------------------
 
 
-@scalar("pg_backend_pid() -> INT", group=GROUP, origin="postgres", volatility="stable")
-def pg_backend_pid() -> pa.Scalar:
-    """A number of the session's own process: 0, for sessions have none.
-
-    >>> pg_backend_pid()
-    0
-    """
-    return pa.scalar(0, pa.int32())
-
 
 @scalar("obj_description(id BIGINT, catalog VARCHAR) -> VARCHAR", group=GROUP, origin="postgres", takes_call=True)
 @scalar("col_description(id BIGINT, place INT) -> VARCHAR", group=GROUP, origin="postgres", takes_call=True)
