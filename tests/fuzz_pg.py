@@ -183,7 +183,7 @@ def fuzz(count: int, seed: int, *, locked: bool) -> tuple[Counter[str], list[str
                     assert _ask(node, "SELECT 1 AS one") == b'[{"one":1}]', "the node does not answer SELECT 1"
                     good = struct.pack("!i", len(STARTUP) + 4) + STARTUP + encode("Query", "SELECT 1") + encode("Terminate")
                     assert locked or b"SELECT 1" in converse(port, good)[1], "the door does not answer SELECT 1"
-                    if before == 0.0 and start >= count // 10:
+                    if before == 0.0 and start + CHECK_EVERY >= count // 10:
                         before = resident_mb(node)
             after = resident_mb(node)
     if after > before + GROWTH_MB_MAX:

@@ -10,6 +10,7 @@ there (Kafka, Flight, Delta, Iceberg, materialized views) is not listed before t
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from collections import Counter
@@ -231,6 +232,7 @@ def _rules_in(line: str, place: str) -> Iterator[tuple[str, str, str]]:
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Prints the count per section; 1 where a rule has no case."""
+    argparse.ArgumentParser("python -m tests rules", description=__doc__.partition("\n")[0]).parse_args(arguments)
     cases = Counter((section, rule) for section, rule, _ in named_rules())
     missing = [(section, rule) for section, rules in RULES.items() for rule in rules if not cases[section, rule]]
     for section, rules in RULES.items():

@@ -227,7 +227,7 @@ def test_aggregates_merge(function: Aggregate) -> None:
         assert found is not None
         returns = found[0]
     call = CallInfo(types, returns, 0, SETTINGS)
-    constants: tuple[object, ...] = (None, *(0.5 if item[0] == DOUBLE else 1 for item in given[1:]))[: len(given)]
+    constants: tuple[object, ...] = (None, *(0.5 if item[0] == DOUBLE else 1 for item in given[1:2]), *(1 for _ in given[2:]))
     if len(types) > 1 and types[-1] == TEXT:
         constants = (None, None)
     columns = [to_array([*item[1], *item[1][::-1]], item[0]) for item in given]

@@ -31,6 +31,9 @@ def files(settings: Settings, folder: str = "") -> Table:
     """The files kept in the lake, or those below a folder: path, size and the time they were written; no versions.
 
     42501  the caller may not read files
+
+    >>> SELECT count(*) FROM files()
+    0
     """
     columns = tuple(TableColumn(name, type, False) for name, type in COLUMNS.items())
     rows = _FileRows(_files_of(settings), folder or "")
