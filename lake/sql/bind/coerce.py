@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Final
 
 from lake.arrow_names import common_spelling
-from lake.errors import DatatypeMismatch, DatetimeOverflow, NumericOutOfRange
+from lake.errors import DatatypeMismatch, DatetimeOverflow, InvalidText, NumericOutOfRange
 from lake.sql import literals
 from lake.sql.bound import (
     And,
@@ -326,6 +326,8 @@ def _cast_text(text: str, type: Type, time_zone: str) -> Literal | None:
             return Literal(type, literals.parse_timestamp(text, zoned=zoned, time_zone=time_zone))
         case Interval():
             return Literal(type, literals.parse_interval(text))
+        case List() if not text.lstrip().startswith(("{", "[")):
+            raise InvalidText(f'malformed array literal: "{text}"')  # as every constant, whether or not a row asks for it
         case _:
             return None
 
