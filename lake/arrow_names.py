@@ -256,6 +256,14 @@ def zone_of_type(type: Type) -> str | None:
     return type.spelled.partition('"')[2].rstrip('")') or None
 
 
+def is_spelled_alike(one: Type, other: Type) -> bool:
+    """Whether types that are equal are one in every way: of one Arrow type, their instants read in one zone.
+
+    TIMESTAMPTZ is ``Timestamp(us, "UTC")`` and is read in the session's zone; what AT TIME ZONE 'UTC' answers is read in UTC.
+    """
+    return one is other or (arrow_spelling(one) == arrow_spelling(other) and zone_of_type(one) == zone_of_type(other))
+
+
 def _item_name(text: str) -> str:
     """The type in ``field: Int64``, ``nullable Int64`` or ``non-null Int64``."""
     text = text.strip()

@@ -81,7 +81,7 @@ EXPRESSIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "dbl": (
         "({dbl} {?+;-;*} {dbl})", "({dbl} / NULLIF({dbl}, 0))", "sqrt(abs({dbl}))", "CAST({int} AS DOUBLE PRECISION)",
-        "CAST({dec} AS DOUBLE PRECISION)", "{?sign;trunc;cbrt;sin;degrees;cos;atan;radians;tanh}({dbl})",
+        "CAST({dec} AS DOUBLE PRECISION)", "{?sign;trunc;sin;degrees;cos;atan;radians;tanh}({dbl})", "CAST(cbrt({dbl}) AS REAL)",
         "power({dbl}, {?2;0;3})", "EXTRACT(EPOCH FROM {ts~})", "EXTRACT(EPOCH FROM {iv~})", "{?floor;ceil;abs}({dbl})",
         "({dbl} {?+;-;*} {int})", "EXTRACT(EPOCH FROM {tz~})", "ln(abs({dbl}) + 1e0)", "log(abs({dbl}) + 1e0)",
         "atan2({dbl}, 2e0)", "CAST({?'1.5';' -2e3 ';'NaN';'-Infinity'} AS DOUBLE PRECISION)", "CAST({real} AS DOUBLE PRECISION)",

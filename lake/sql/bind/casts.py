@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from lake.arrow_names import arrow_spelling
+from lake.arrow_names import is_spelled_alike
 from lake.sql import ast
 from lake.sql.bind.coerce import cast, is_numeric
 from lake.sql.bind.enums import cast_to_enum, enum_of
@@ -30,7 +30,7 @@ def bind_cast(expr: ast.Cast, env: Env) -> Expr:
         case ast.TypeName(arguments=(precision, scale)) if scale < 0 and expr.type.name.lower() in DECIMAL_SPELLINGS:
             return _bind_rounding_cast(expr, precision, scale, env)
     operand, type = env.bind(expr.operand), bind_type(expr.type)
-    if operand.type == type and arrow_spelling(operand.type) == arrow_spelling(type):
+    if operand.type == type and is_spelled_alike(operand.type, type):
         return operand
     if expr.is_try or operand.type == type:
         return Cast.of(type, operand, is_try=expr.is_try)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from lake.arrow_names import arrow_spelling
+from lake.arrow_names import is_spelled_alike
 from lake.errors import LakeError
 from lake.sql import bound
 from lake.sql import plan as plans
@@ -53,7 +53,7 @@ from lake.sql.optimizer.planning import Planning
 from lake.sql.optimizer.properties import properties
 from lake.sql.optimizer.ranges import merge_ranges
 from lake.sql.plan import Aggregate, Filter, Join, JoinKind, Plan, Project, Scan, SetKind, SetOperation, Values
-from lake.types import BOOLEAN, TEXT, Type
+from lake.types import BOOLEAN, TEXT
 
 COMMON_FACTOR_BRANCHES_MAX: Final = 64
 WILDCARDS: Final = frozenset("%_\\")
@@ -222,7 +222,7 @@ def _simplify_one(expr: Expr, planning: Planning) -> Expr:
             return fold(simplify_in(expr), planning)
         case Case():
             return _simplify_case(expr)
-        case Cast(type=type, operand=operand) if operand.type == type and _is_spelled_alike(type, operand.type):
+        case Cast(type=type, operand=operand) if operand.type == type and is_spelled_alike(type, operand.type):
             return operand
         case Cast(type=type, operand=Literal() as operand):
             return cast_literal(operand, type) or fold(expr, planning)
@@ -232,10 +232,6 @@ def _simplify_one(expr: Expr, planning: Planning) -> Expr:
             return fold(expr, planning)
         case _:
             return expr
-
-
-def _is_spelled_alike(one: Type, other: Type) -> bool:
-    return one is other or arrow_spelling(one) == arrow_spelling(other)
 
 
 def fold(expr: Expr, planning: Planning) -> Expr:
