@@ -47,6 +47,7 @@ REGEXES: Final = ("'a'", "'^a'", "'b$'", "'[a-c]+'", "'x|z'", "'^$'", "'.'", "'(
 SIMILAR: Final = ("'a'", "'(a|b)%'", "'%[b-x]'", "'_+'", "'ab?'", "'%(z){2}%'", "'[^a]%'")
 COMPARISONS: Final = ("=", "<", "<=", ">", ">=", "<>")
 _REGEX: Final = "{?" + ";".join(REGEXES) + "}"
+_LATER: Final = "{?" + ";".join(each for each in REGEXES if "^" not in each) + "}"  # as in the base, a text begins where a search starts
 _ZONE: Final = "{?'UTC';'America/New_York';'Asia/Kolkata';'Europe/Berlin'}"
 _UNIT: Final = "{?'month';'day';'hour';'year';'week';'quarter';'minute';'decade';'century'}"
 _PICTURE: Final = ("{?'YYYY-MM-DD HH24:MI:SS';'DD Mon YY';'FMDay, FMMonth';'Q WW IW IYYY DDD';'HH12:MI am US';'J D ID W CC';"
@@ -68,7 +69,7 @@ EXPRESSIONS: Final[dict[str, tuple[str, ...]]] = {
         "num_{?nulls;nonnulls}({any}, {any}, {any})", "sign({int})", "CAST({bool} AS INT)", "CAST({int} % 1000 AS SMALLINT)",
         "CAST({int} AS INT)", f"regexp_count({{text}}, {_REGEX})", "width_bucket({dbl}, 0e0, 10e0, {?3;1})",
         "date_part({?'year';'day';'week'}, {ts})",
-        f"regexp_instr({{text}}, {_REGEX})", f"regexp_count({{text}}, {_REGEX}, 2)", "NULLIF(array_length({ints~}, 1), 0)",
+        f"regexp_instr({{text}}, {_REGEX})", f"regexp_count({{text}}, {_LATER}, 2)", "NULLIF(array_length({ints~}, 1), 0)",
         "EXTRACT({?HOUR;DAY;DOW;WEEK} FROM ({tz~} AT TIME ZONE {?'Europe/Berlin';'UTC'}))", "(CAST({ts~} AS DATE) - {date})",
         "CAST(json_array_length({json} -> 'b') + {int} AS BIGINT)", "CAST({text} IS NULL AS INT)",
     ),
