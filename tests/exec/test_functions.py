@@ -20,7 +20,7 @@ from lake.sql.bind import Binder
 from lake.sql.bound import Call, Column, Literal
 from lake.sql.catalog import Settings
 from lake.sql.parser import parse
-from lake.sql.registry import FUNCTIONS, Aggregate, CallInfo, Function, Scalar
+from lake.sql.registry import FUNCTIONS, Aggregate, CallInfo, Function, Scalar, TableFunction
 from lake.types import (
     BIGINT,
     BOOLEAN,
@@ -68,7 +68,8 @@ def rows_of(sql: str, settings: Settings = SETTINGS) -> list[list[str]]:
 
 def is_of_db(function: Function) -> bool:
     """Whether a function needs a database around it; those are tried in tests/db."""
-    return isinstance(function, Scalar) and function.run.__module__.startswith("lake.db.")
+    made = function.run if isinstance(function, Scalar) else function.make if isinstance(function, TableFunction) else None
+    return made is not None and made.__module__.startswith("lake.db.")
 
 
 def examples() -> list[tuple[str, str, str]]:

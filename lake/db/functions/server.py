@@ -21,7 +21,11 @@ KEYWORDS: Final = (
 
 @table_function("pg_get_keywords() -> TABLE", group="postgres", origin="postgres")
 def pg_get_keywords(settings: Settings) -> Table:
-    """The words of the language, and which of them are names only in quotes."""
+    """The words of the language, and which of them are names only in quotes.
+
+    >>> SELECT word, catdesc FROM pg_get_keywords() WHERE word IN ('select', 'day') ORDER BY word
+    day | unreserved / select | reserved
+    """
     reserved = reserved_words()
     rows = [
         (word.lower(), "R", False, "reserved", "requires AS") if word in reserved
