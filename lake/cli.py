@@ -96,12 +96,10 @@ def _add_where(parser: argparse.ArgumentParser) -> None:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    import asyncio
-
     from lake.config import SETTINGS, load
     from lake.doors.http.app import make_app
     from lake.doors.postgres.server import PostgresDoor
-    from lake.net.lifecycle import serve
+    from lake.net.lifecycle import run, serve
 
     given = {row.name: getattr(options, row.name, None) for row in SETTINGS if row.flag}
     if options.path is not None:
@@ -109,7 +107,7 @@ def _serve(options: argparse.Namespace) -> int:
     if not given.get("lake"):
         print("lake serve needs a folder: lake serve ./demo", file=sys.stderr)
         return 2
-    asyncio.run(serve(load(options=given), make_app, lambda text: print(text, flush=True), PostgresDoor))
+    run(serve(load(options=given), make_app, lambda text: print(text, flush=True), PostgresDoor))
     return 0
 
 

@@ -19,9 +19,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from aiohttp import web
 
@@ -34,6 +34,11 @@ from lake.metrics import ROLE
 from lake.net.node import Node
 from lake.net.owner import leave_owner_key
 from lake.net.tls import TlsListener, context_of
+
+try:
+    import uvloop
+except ImportError:  # no wheel for this machine
+    uvloop = None  # type: ignore[assignment]
 
 BACKLOG_MAX: Final = 1_024  # connections that wait to be accepted
 LEAVE_SECS: Final = 5.0  # a statement that was stopped looks at that between two batches
@@ -56,6 +61,13 @@ class Door(Protocol):
 
     async def stop(self) -> None:
         """Ends what is left."""
+
+
+def run(serving: Coroutine[Any, Any, None]) -> None:
+    """Runs ``serve`` to its end, on uvloop where it is installed and on asyncio's own loop elsewhere."""
+    make = None if uvloop is None else uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=make) as runner:
+        runner.run(serving)
 
 
 async def serve(
