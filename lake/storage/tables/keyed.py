@@ -93,6 +93,7 @@ class KeyedTables:
         self.runs = GroupRuns()
         self._views: dict[int, OrderedDict[tuple[int, int], KeyedView]] = {}
         self._indexes: dict[int, TailIndex] = {}
+        self._rules: dict[int, tuple[Table, Rule]] = {}
         self._pairs: dict[tuple[str, str, int], tuple[Ints, Ints]] = {}
         self._markers: dict[str, Ints] = {}
         self._paths: dict[int, set[str]] = {}  # of the views that are kept
@@ -119,15 +120,21 @@ class KeyedTables:
                 self.forget(gone)
             return made
 
+    def rule(self, table: Table) -> Rule:
+        """What tells the rows of a table's key apart."""
+        known = self._rules.get(table.id)
+        if known is None or known[0] is not table:
+            known = self._rules[table.id] = table, Rule.of(table)
+        return known[1]
+
     def index(self, reader: Reader, table: Table, tail: Tail | None) -> TailIndex:
         """The tail of a table by key."""
-        rule = Rule.of(table)
         known = self._indexes.get(table.id, _NO_TAIL)
         if not _continues(tail, known):
             known = _NO_TAIL
         if tail is None or known.tail is tail:
             return known if tail is not None else _NO_TAIL
-        made = known.extended(rule, tail, reader)
+        made = known.extended(self.rule(table), tail, reader)
         self._indexes[table.id] = made
         return made
 
@@ -150,7 +157,7 @@ class KeyedTables:
     def _made(
         self, reader: Reader, table: Table, tail: Tail | None, kept: OrderedDict[tuple[int, int], KeyedView]
     ) -> KeyedView:
-        rule = Rule.of(table)
+        rule = self.rule(table)
         index = self.index(reader, table, tail)
         before: KeyedView | None = None
         for known in kept.values():

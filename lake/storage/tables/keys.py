@@ -96,6 +96,16 @@ class Keys:
             lower_bytes(self.data, self.offsets, probes.data, probes.offsets, out)
         return out
 
+    def place(self, probe: Keys) -> int:
+        """The row of one key among these sorted keys, or -1."""
+        if self.ints is not None:
+            assert probe.ints is not None, "keys of one table have one form"
+            wanted = probe.ints[0]
+            at = int(self.ints.searchsorted(wanted))
+            return at if at < len(self.ints) and self.ints[at] == wanted else -1
+        found, _ = self.match(probe)
+        return int(found[0]) if len(found) else -1
+
     def match(self, probes: Keys) -> tuple[Ints, Ints]:
         """Pairs of rows with equal keys: of these and of ``probes``, both sorted and each key once."""
         at = self.bounds(probes)

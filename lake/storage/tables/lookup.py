@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from lake.narrow import widened
 from lake.rows import Predicate
-from lake.storage.catalog.model import SYSTEM_COLUMNS, DataFile, Table
+from lake.storage.catalog.model import SYSTEM_COLUMNS, Column, DataFile, Table
 from lake.storage.tables.keyed import KeyedTables, KeyedView, TailIndex
-from lake.storage.tables.keys import Keys, encode
+from lake.storage.tables.keys import Keys, encode, of_ints
 from lake.storage.tables.prune import keeps_file
 from lake.storage.tables.read import (
     Expiry,
@@ -36,7 +36,7 @@ from lake.storage.tables.read import (
 )
 from lake.storage.tables.runs import Rule, Run
 from lake.storage.tail.tail import Tail
-from lake.types import Date, Decimal, Type
+from lake.types import Date, Decimal, Integer, Type
 
 DAY_MICROS: Final = 86_400_000_000
 _EXACT: Final = number.Context(prec=40)
@@ -80,13 +80,10 @@ def look_up(
 
     values  of the key's columns, in physical form
     """
-    key = table.key
-    try:
-        arrays = [_array(value, column.type) for value, column in zip(values, key, strict=True)]
-    except (pa.ArrowException, OverflowError, TypeError):
+    rule = keyed.rule(table)
+    probe = _probe(rule.key, values)
+    if probe is None:
         return []  # no row of the table can have a value that its column cannot hold
-    rule = Rule.of(table)
-    probe = encode(arrays, [column.type for column in key])
     if rule.combines:
         if not reader.waits:
             raise NotInMemory
@@ -103,6 +100,19 @@ def look_up(
         column = table.column_by_id(table.design.ttl)
         expiry = Expiry(Wanted.kept(column), expiry_cutoff(table, now))
     return [batch for batch in _fetched(reader, tail, hit, wanted, expiry) if batch.num_rows]
+
+
+def _probe(key: Sequence[Column], values: Sequence[object]) -> Keys | None:
+    """The one key that ``values`` are, or None of a value that its column cannot hold."""
+    try:
+        if len(key) == 1 and isinstance(key[0].type, Integer) and isinstance(values[0], int):
+            return of_ints(np.array([values[0]], np.int64))
+        return encode(
+            [_array(value, column.type) for value, column in zip(values, key, strict=True)],
+            [column.type for column in key],
+        )
+    except (pa.ArrowException, OverflowError, TypeError):
+        return None
 
 
 def _array(value: object, type: Type) -> pa.Array:
@@ -123,24 +133,27 @@ def _hits(
 ) -> Iterator[_Hit]:
     """The stored rows of a key, newest first; a run or file that hides several shows one."""
     for run in reversed(index.runs):
-        place = _place(run, probe)
+        place = run.keys.place(probe)
         if place >= 0:
             yield _Hit(None, 0, int(run.rows[place]), _sequence(run, place))
-    columns = {column.name: column for column in rule.key}
-    tests = [Predicate(column.name, "=", value) for column, value in zip(rule.key, values)]
     for file in reversed(table.files):
-        if not keeps_file(file, columns, tests):
-            continue
-        for group in keyed.runs.fences(reader, rule, file).groups_of(probe):
+        fences = keyed.runs.known_fences(file)
+        if fences is None:
+            if not _may_hold(file, rule, values):
+                continue
+            fences = keyed.runs.fences(reader, rule, file)
+        for group in fences.groups_of(probe):
             run = keyed.runs.run(reader, rule, file, group)
-            place = _place(run, probe)
+            place = run.keys.place(probe)
             if place >= 0:
                 yield _Hit(file, group, int(run.rows[place]), _sequence(run, place))
 
 
-def _place(run: Run, probe: Keys) -> int:
-    found, _ = run.keys.match(probe)
-    return int(found[0]) if len(found) else -1
+def _may_hold(file: DataFile, rule: Rule, values: Sequence[object]) -> bool:
+    """Whether the catalog's ranges leave it open that a file, which was not looked into yet, holds the key."""
+    columns = {column.name: column for column in rule.key}
+    tests = [Predicate(column.name, "=", value) for column, value in zip(rule.key, values)]
+    return keeps_file(file, columns, tests)
 
 
 def _sequence(run: Run, place: int) -> int:
@@ -156,9 +169,13 @@ def _winner(rule: Rule, hits: Iterator[_Hit]) -> _Hit | None:
 def _is_marker(keyed: KeyedTables, reader: Reader, index: TailIndex, hit: _Hit) -> bool:
     if hit.file is None:
         markers, row = index.markers, hit.row
+    elif not hit.file.markers:
+        return False
     else:
         markers, row = keyed.markers(reader, hit.file), sum(hit.file.groups[: hit.group]) + hit.row
-    at = int(np.searchsorted(markers, row))
+    if not len(markers):
+        return False
+    at = int(markers.searchsorted(row))
     return at < len(markers) and int(markers[at]) == row
 
 
@@ -187,6 +204,8 @@ def _fetched(
         arrays = [chunk_column(chunk.slice(hit.row - start, 1), column) for column in columns]
     if not columns:
         return read_chunk(pa.record_batch([pa.nulls(1)], ["none"]), [])
+    if expiry is None:
+        return [pa.RecordBatch.from_arrays(arrays, names=[column.name for column in wanted])]
     names = [column.stored for column in columns]
     return read_chunk(pa.RecordBatch.from_arrays(arrays, names=names), wanted, Visible(expiry=expiry))
 

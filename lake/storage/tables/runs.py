@@ -165,6 +165,11 @@ class Fences:
         """The row groups that may hold a key."""
         if not self.is_sorted:
             return [group for group, (low, high) in enumerate(self.spans(probe)) if low < high]
+        if self.first.ints is not None and probe.ints is not None:
+            wanted = probe.ints[0]
+            at = int(self.first.ints.searchsorted(wanted, "right")) - 1
+            assert self.last.ints is not None, "keys of one table have one form"
+            return [at] if at >= 0 and wanted <= self.last.ints[at] else []
         at = int(self.first.bounds(probe)[0])
         return [group for group in (at - 1, at) if 0 <= group < len(self.first)]
 
@@ -198,6 +203,10 @@ class GroupRuns:
                     _, (_, freed) = self._kept.popitem(last=False)
                     self._bytes -= freed
         return made
+
+    def known_fences(self, file: DataFile) -> Fences | None:
+        """The fences of a file that was looked into before."""
+        return self._fences.get(file.path)
 
     def fences(self, reader: Reader, rule: Rule, file: DataFile) -> Fences:
         """The first and the last key of each row group of a file."""
