@@ -93,6 +93,9 @@ class Gauge(_Values):
 
     def set(self, value: float, **labels: str) -> None:
         """Puts the value in place of the one before."""
+        if not labels and not self.labels:
+            self._values[()] = value
+            return
         with self._lock:
             self._values[self._key(labels, self._values)] = value
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from msgspec import structs
 
+from lake.db.origins import Origin, origins_of
 from lake.db.point import PointRead
 from lake.rows import Part, Predicate
 from lake.sql import bound, plan
@@ -39,12 +40,23 @@ ANSWERS_BYTES: Final = 64 << 20  # all together
 ANSWER_BYTES: Final = 4 << 20  # of one; a larger one costs more to keep than to compute again
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Planned:
-    """A query bound and optimised."""
+    """A query bound and optimised.
+
+    shows    whether the caller may be told which tables its columns come from: not of what a view reads for it
+    """
 
     found: BoundQuery
     plan: Plan
+    shows: bool = True
+    _origins: tuple[Origin, ...] | None = None
+
+    def origins(self, state: State) -> tuple[Origin, ...]:
+        """The table and column that each column comes from; worked out once."""
+        if self._origins is None:
+            self._origins = origins_of(self.found, state if self.shows else State())
+        return self._origins
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +208,7 @@ def detached(planned: Planned) -> Planned:
         return structs.replace(each, table=replace(each.table, rows=_NoRows(), statistics=_no_statistics))
 
     bare = plan.rewrite(planned.plan, without_rows)
-    return Planned(structs.replace(planned.found, plan=bare), bare)
+    return Planned(structs.replace(planned.found, plan=bare), bare, planned.shows, planned._origins)
 
 
 class _NoRows:

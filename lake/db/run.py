@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from lake import exec as engine
 from lake.db.names import qualified
-from lake.db.origins import origins_of
 from lake.db.passing import selected
 from lake.db.point import point_read
 from lake.db.repeats import Planned, detached, is_repeatable, tables_of, with_tables
@@ -134,15 +133,15 @@ class Run:
             return known
         if planned is None:
             found = self.binder().query(query)
-            planned = Planned(found, self.optimize(found.plan))
+            planned = Planned(found, self.optimize(found.plan), catalog.borrowed is None)
             if not is_repeatable(found.plan, catalog):
-                return self.answer(found, planned.plan)
+                return self._answer(planned)
             repeats.keep_plan(key, detached(planned))
         else:
-            planned = Planned(planned.found, with_tables(planned.plan, catalog))
+            planned = replace(planned, plan=with_tables(planned.plan, catalog))
+        result = self._answer(planned)
         if not self._may_remember:
-            return self.answer(planned.found, planned.plan)
-        result = self.answer(planned.found, planned.plan)
+            return result
         result.source = repeats.recording(
             key, result.source, tables_of(planned.plan), self.settings.now, catalog.version
         )
@@ -171,31 +170,34 @@ class Run:
             known.names, known.types, "SELECT", version=self.catalog.version, source=rows, origins=lambda: origins
         )
 
-    def recall(self, query: ast.Query) -> Result | None:
-        """The row of a key that is in memory, or the query's remembered answer where it holds; takes no longer than that."""
+    def recall(self, query: ast.Query, bytes_max: int) -> Result | None:
+        """The row of a key that is in memory, or the query's remembered answer of at most ``bytes_max`` bytes where it holds.
+
+        Takes no longer than that.
+        """
         point = self._point(query, at_once=True)
         if point is not None:
             return point
         key = self._key()
         if key is None or self.in_transaction:
             return None
-        return self._remembered(key, self.database.repeats.plan(key))
+        return self._remembered(key, self.database.repeats.plan(key), bytes_max)
 
     @property
     def _may_remember(self) -> bool:
         return self.settings.session.get("lake.result_cache") != "off"
 
-    def _remembered(self, key: Hashable, planned: Planned | None) -> Result | None:
+    def _remembered(self, key: Hashable, planned: Planned | None, bytes_max: int | None = None) -> Result | None:
         if planned is None or not self._may_remember:
             return None
         oldest = None if self.stale_ms is None else self.settings.now - self.stale_ms * 1_000
         known = self.database.repeats.answer(key, self.catalog.state, oldest)
-        if known is None:
+        if known is None or (bytes_max is not None and known.nbytes > bytes_max):
             return None
-        types = tuple(column.type for column in planned.found.columns)
+        types = tuple([column.type for column in planned.found.columns])
         return Result(
             planned.found.names, types, "SELECT", version=known.version, source=known.batches, encoded=known.encoded,
-            origins=self._origins(planned.found),
+            origins=lambda: planned.origins(self.catalog.state),
         )  # fmt: skip
 
     def _key(self) -> Hashable | None:
@@ -222,16 +224,17 @@ class Run:
 
     def answer(self, found: BoundQuery, plan: Plan, tag: str = "SELECT") -> Result:
         """The running query's rows under the names the user sees."""
-        answer = engine.run(plan, self.context())
+        return self._answer(Planned(found, plan, self.catalog.borrowed is None), tag)
+
+    def _answer(self, planned: Planned, tag: str = "SELECT") -> Result:
+        found = planned.found
+        answer = engine.run(planned.plan, self.context())
         positions = [answer.columns.index(column) for column in found.columns]
         types = tuple(column.type for column in found.columns)
         batches: Iterable[pa.RecordBatch] = answer.batches()
         if positions != list(range(len(answer.columns))):
             batches = selected(batches, positions)
-        origins = self._origins(found)
-        return Result(found.names, types, tag, version=self.catalog.version, source=batches, origins=origins)
-
-    def _origins(self, found: BoundQuery) -> Callable[[], tuple[tuple[int, int], ...]]:
-        """Tells of the tables that columns come from; of nothing where the caller may not see what a view reads."""
-        state = State() if self.catalog.borrowed is not None else self.catalog.state
-        return lambda: origins_of(found, state)
+        return Result(
+            found.names, types, tag, version=self.catalog.version, source=batches,
+            origins=lambda: planned.origins(self.catalog.state),
+        )  # fmt: skip

@@ -282,7 +282,7 @@ class Session:
         stale_ms: int | None = None,
         bytes_max: int = 1 << 16,
     ) -> Result | None:
-        """The answer of a query that is remembered, or is a row in memory found by its key, of at most ``bytes_max`` bytes.
+        """The answer of a query that is remembered, of at most ``bytes_max`` bytes, or is a row in memory found by its key.
 
         None where it has to be run. It neither blocks nor waits: an event loop may call it. Whatever is wrong is for
         ``execute`` to say.
@@ -295,10 +295,10 @@ class Session:
             accounted = Accounted(self, stmt, own)
             settings = self.statement_settings()
             run = Run(self, self.catalog(settings), settings, parameters, own, None, Cancellation(), stale_ms)
-            found = run.recall(stmt.query)
-            if found is None or sum(batch.nbytes for batch in found.source) > bytes_max:
+            found = run.recall(stmt.query, bytes_max)
+            if found is None:
                 return None
-            accounted.end(sum(batch.num_rows for batch in found.source), found.version)
+            accounted.end(sum([batch.num_rows for batch in found.source]), found.version)
             return found
         except LakeError:
             return None

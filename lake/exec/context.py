@@ -5,7 +5,6 @@ The engine knows no user, session or commit: whoever runs it puts what it may kn
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, field
 
 from lake.errors import QueryCanceled
@@ -14,26 +13,21 @@ from lake.sql.catalog import Settings
 
 
 class Cancellation:
-    """Says once that a query shall stop; workers look between batches."""
+    """Says once that a query shall stop, in ``is_stopped``; workers look between batches."""
 
     def __init__(self) -> None:
-        self._stopped = threading.Event()
+        self.is_stopped = False
         self.reason = "canceling statement due to user request"
 
     def stop(self, reason: str | None = None) -> None:
         """Makes every later ``check`` fail."""
         if reason is not None:
             self.reason = reason
-        self._stopped.set()
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether the query shall stop."""
-        return self._stopped.is_set()
+        self.is_stopped = True
 
     def check(self) -> None:
         """57014 once the query was stopped."""
-        if self._stopped.is_set():
+        if self.is_stopped:
             raise QueryCanceled(self.reason)
 
 

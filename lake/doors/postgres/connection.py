@@ -24,8 +24,8 @@ from lake.doors.postgres.described import check_same, definitions_of, described_
 from lake.doors.postgres.messages import encode, error_fields
 from lake.doors.postgres.parameters import decode_parameter
 from lake.doors.postgres.portals import Portal, Running
-from lake.doors.postgres.rows import fields_of
-from lake.doors.postgres.session import BLOCK, IDLE, Client, Command, Statement, parse_one, parse_script
+from lake.doors.postgres.rows import row_description
+from lake.doors.postgres.session import BLOCK, FAILED, IDLE, Client, Command, Statement, parse_one, parse_script
 from lake.doors.postgres.startup import start, tell_settings
 from lake.doors.postgres.wire import Gone, Wire
 from lake.errors import (
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SIGN_IN_SECS: Final = 60.0  # as Postgres's authentication_timeout
+BIND_COMPLETE: Final = encode("BindComplete")
+PARSE_COMPLETE: Final = encode("ParseComplete")
+READY: Final = {status: encode("ReadyForQuery", status) for status in (IDLE, BLOCK, FAILED)}
 TIMED_OUT: Final = "canceling statement due to statement timeout"
 
 
@@ -121,26 +124,43 @@ class Connection:
     # --- messages ----------------------------------------------------------------------------------------------------
 
     async def _answer_messages(self) -> None:
+        wire = self.wire
         while True:
-            self._is_idle = not self._is_skipping
-            try:
-                name, fields = await self.wire.message()
+            if wire.frames.waiting:
                 self._is_idle = False
-                if name == "Terminate":
-                    return
-                if self._is_skipping and name != "Sync":
-                    continue
                 with self.node.request():
+                    if not await self._answer_arrived():
+                        return
+            await wire.flush()
+            self._is_idle = not self._is_skipping
+            await wire.more()
+
+    async def _answer_arrived(self) -> bool:
+        """Answers every message that has come whole; False once the client takes its leave."""
+        frames = self.wire.frames
+        while True:
+            try:
+                message = frames.next()
+                if message is None:
+                    return True
+                name, fields = message
+                if name == "Terminate":
+                    return False
+                if not self._is_skipping or name == "Sync":
                     await getattr(self, HANDLERS[name])(fields)
             except LakeError as error:
-                if self.wire.frames.lost:
-                    raise
-                self._fail(error)
-                if self._in_query:
-                    self._in_query = False
-                    self._ready()
-                else:
-                    self._is_skipping = True
+                self._refuse(error)
+
+    def _refuse(self, error: LakeError) -> None:
+        """Tells of an error; what follows is skipped up to the end of the query or the next Sync."""
+        if self.wire.frames.lost:
+            raise error
+        self._fail(error)
+        if self._in_query:
+            self._in_query = False
+            self._ready()
+        else:
+            self._is_skipping = True
 
     _in_query = False
 
@@ -157,7 +177,7 @@ class Connection:
 
     def _ready(self) -> None:
         tell_settings(self.wire, self.client)
-        self.wire.send(encode("ReadyForQuery", self.client.status))
+        self.wire.send(READY[self.client.status])
 
     async def work(self, run: Callable[[], T]) -> T:
         """Runs blocking work of this client on a worker thread, under its statement timeout."""
@@ -203,7 +223,7 @@ class Connection:
             return
         formats = portal.formats_for(len(running.types))
         if running.result.is_query and not reply.is_move:
-            self.wire.send(encode("RowDescription", fields_of(running.description, formats)))
+            self.wire.send(row_description(running.description, tuple(formats)))
         try:
             await self._send_rows(running, formats, reply.limit, reply.is_move)
         except BaseException:
@@ -297,7 +317,7 @@ class Connection:
         if not name:
             client.statements.pop("", None)
         client.keep_statement(name, Statement(source, tuple(fields["oids"])))
-        self.wire.send(encode("ParseComplete"))
+        self.wire.send(PARSE_COMPLETE)
 
     async def bind(self, fields: dict[str, Any]) -> None:
         """Bind: a portal of a statement and its values."""
@@ -314,7 +334,8 @@ class Connection:
             raise ProtocolViolation(f"bind message has {len(formats)} parameter formats but {len(values)} parameters")
         if len(formats) < 2:
             formats = (formats or [0]) * len(values)
-        await check_same(self, statement)
+        if statement.told is not None:
+            await check_same(self, statement)
         if 1 in formats and statement.inferred is None and not all(map(statement.oid, range(1, len(values) + 1))):
             await infer(self, statement)
         arguments = tuple(
@@ -325,7 +346,7 @@ class Connection:
             raise DuplicateCursor(f'cursor "{name}" already exists')
         self._close_portal(name)
         client.portals[name] = Portal(statement.source, arguments, tuple(fields["results"]), statement=statement)
-        self.wire.send(encode("BindComplete"))
+        self.wire.send(BIND_COMPLETE)
 
     async def describe(self, fields: dict[str, Any]) -> None:
         """Describe: a statement's parameters and columns, or a portal's columns."""
@@ -370,7 +391,7 @@ class Connection:
         if found.names is None:
             self.wire.send(encode("NoData"))
         else:
-            self.wire.send(encode("RowDescription", fields_of(found, formats)))
+            self.wire.send(row_description(found, tuple(formats)))
 
     async def execute(self, fields: dict[str, Any]) -> None:
         """Execute: a portal's rows, up to a limit; at its end the command tag."""

@@ -23,6 +23,7 @@ CANCEL_REQUEST: Final = 80_877_102
 STARTUP_BYTES_MAX: Final = 10_000  # as Postgres
 MESSAGE_BYTES_MAX: Final = 256 << 20  # a statement or a row of COPY; Postgres takes 1 GB
 SMALL_BYTES_MAX: Final = 30_000  # of messages that need no room: Postgres's PQ_SMALL_MESSAGE_LIMIT
+_HEAD: Final = struct.Struct("!Bi")
 LARGE_TAGS: Final = frozenset("QPBdFp")
 
 
@@ -100,20 +101,23 @@ class Frames:
 
         08P01  what is no message; nothing after it can be understood where its length is wrong
         """
-        if self.waiting < 5:
+        buffer, start = self._buffer, self._start
+        waiting = len(buffer) - start
+        if waiting < 5:
             return None
-        tag = chr(self._buffer[self._start])
-        (size,) = struct.unpack_from("!i", self._buffer, self._start + 1)
+        code, size = _HEAD.unpack_from(buffer, start)
+        tag = chr(code)
         if not 4 <= size <= (MESSAGE_BYTES_MAX if tag in LARGE_TAGS else SMALL_BYTES_MAX):
             self.lost = True
             raise ProtocolViolation(f"invalid message length {size} of message type {ord(tag)}")
-        if self.waiting < size + 1:
+        if waiting < size + 1:
             return None
-        body = bytes(self._buffer[self._start + 5 : self._start + 1 + size])
-        self._start += size + 1
-        if self._start == len(self._buffer):
-            self._buffer.clear()
+        body = bytes(buffer[start + 5 : start + 1 + size])
+        if waiting == size + 1:
+            buffer.clear()
             self._start = 0
+        else:
+            self._start = start + size + 1
         return decode(FRONT, tag, body)
 
 

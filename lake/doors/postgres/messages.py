@@ -20,7 +20,7 @@ Source: PostgreSQL documentation, 55.7 (Message Formats).
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -100,7 +100,7 @@ class Field:
 def encode(name: str, *values: Any) -> bytes:
     """The bytes of a message whose fields have these values, in the order of the table."""
     message = _BY_NAME[name]
-    body = b"".join(_encode_field(kind, value) for (_, kind), value in zip(message.fields, values, strict=True))
+    body = b"".join([_ENCODERS[kind](value) for (_, kind), value in zip(message.fields, values, strict=True)])
     return message.tag.encode() + _I32.pack(len(body) + 4) + body
 
 
@@ -114,7 +114,7 @@ def decode(sender: str, tag: str, body: bytes) -> tuple[str, dict[str, Any]]:
         raise ProtocolViolation(f"invalid frontend message type {ord(tag)}")
     reader = Reader(body)
     try:
-        fields = {name: _decode_field(kind, reader) for name, kind in message.fields}
+        fields = {name: _DECODERS[kind](reader) for name, kind in message.fields}
     except (struct.error, IndexError, UnicodeDecodeError):
         raise ProtocolViolation(f"invalid {message.name} message") from None
     if reader.place != len(body):
@@ -165,34 +165,8 @@ class Reader:
         return None if size == -1 else self.take(size)
 
 
-def _decode_field(kind: str, reader: Reader) -> Any:
-    match kind:
-        case "i32":
-            return reader.number(_I32)
-        case "i16":
-            return reader.number(_I16)
-        case "i8":
-            return reader.take(1)[0]
-        case "byte":
-            return reader.take(1).decode("latin-1")
-        case "str":
-            return reader.text()
-        case "rest":
-            return reader.take(len(reader.body) - reader.place)
-        case "i16[]":
-            return [reader.number(_I16) for _ in range(reader.count(2))]
-        case "i32[]":
-            return [reader.number(_I32) for _ in range(reader.count(4))]
-        case "value[]":
-            return [reader.value() for _ in range(reader.count(4))]
-        case "strs":
-            return [reader.text() for _ in range(reader.number(_I32))]
-        case "fields":
-            return _decode_pairs(reader)
-        case "columns":
-            return [_decode_column(reader) for _ in range(reader.count(19))]
-        case _:
-            raise AssertionError(kind)
+def _decode_list(reader: Reader, size: int, read: Callable[[Reader], Any]) -> list[Any]:
+    return [read(reader) for _ in range(reader.count(size))]
 
 
 def _decode_pairs(reader: Reader) -> dict[str, str]:
@@ -206,36 +180,6 @@ def _decode_column(reader: Reader) -> Field:
     name = reader.text()
     table, place, oid, size, modifier, format = _COLUMN.unpack(reader.take(_COLUMN.size))
     return Field(name, oid, size, modifier, format, table, place)
-
-
-def _encode_field(kind: str, value: Any) -> bytes:
-    match kind:
-        case "i32":
-            return _I32.pack(value)
-        case "i16":
-            return _I16.pack(value)
-        case "i8":
-            return bytes((value,))
-        case "byte":
-            return str(value).encode("latin-1")
-        case "str":
-            return _zero_ended(value)
-        case "rest":
-            return bytes(value)
-        case "i16[]":
-            return _U16.pack(len(value)) + b"".join(_I16.pack(item) for item in value)
-        case "i32[]":
-            return _U16.pack(len(value)) + b"".join(_I32.pack(item) for item in value)
-        case "value[]":
-            return _U16.pack(len(value)) + b"".join(_encode_value(item) for item in value)
-        case "strs":
-            return _I32.pack(len(value)) + b"".join(_zero_ended(item) for item in value)
-        case "fields":
-            return _encode_pairs(value)
-        case "columns":
-            return _encode_columns(value)
-        case _:
-            raise AssertionError(kind)
 
 
 def _zero_ended(value: str) -> bytes:
@@ -259,6 +203,36 @@ def _encode_columns(columns: Sequence[Field]) -> bytes:
         )
     return b"".join(parts)
 
+
+# How a field of each kind is read and written.
+_DECODERS: Final[Mapping[str, Callable[[Reader], Any]]] = {
+    "i32": lambda reader: reader.number(_I32),
+    "i16": lambda reader: reader.number(_I16),
+    "i8": lambda reader: reader.take(1)[0],
+    "byte": lambda reader: reader.take(1).decode("latin-1"),
+    "str": Reader.text,
+    "rest": lambda reader: reader.take(len(reader.body) - reader.place),
+    "i16[]": lambda reader: _decode_list(reader, 2, lambda each: each.number(_I16)),
+    "i32[]": lambda reader: _decode_list(reader, 4, lambda each: each.number(_I32)),
+    "value[]": lambda reader: _decode_list(reader, 4, Reader.value),
+    "strs": lambda reader: [reader.text() for _ in range(reader.number(_I32))],
+    "fields": _decode_pairs,
+    "columns": lambda reader: _decode_list(reader, 19, _decode_column),
+}
+_ENCODERS: Final[Mapping[str, Callable[[Any], bytes]]] = {
+    "i32": _I32.pack,
+    "i16": _I16.pack,
+    "i8": lambda value: bytes((value,)),
+    "byte": lambda value: str(value).encode("latin-1"),
+    "str": _zero_ended,
+    "rest": bytes,
+    "i16[]": lambda items: _U16.pack(len(items)) + b"".join([_I16.pack(item) for item in items]),
+    "i32[]": lambda items: _U16.pack(len(items)) + b"".join([_I32.pack(item) for item in items]),
+    "value[]": lambda items: _U16.pack(len(items)) + b"".join([_encode_value(item) for item in items]),
+    "strs": lambda items: _I32.pack(len(items)) + b"".join([_zero_ended(item) for item in items]),
+    "fields": _encode_pairs,
+    "columns": _encode_columns,
+}
 
 ABOUT: Final = {"schema": "s", "table": "t", "column": "c", "constraint": "n", "routine": "R"}
 

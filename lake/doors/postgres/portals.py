@@ -17,6 +17,7 @@ from lake.db.describe import Description
 from lake.db.prepared import Argument, Prepared, recall, run
 from lake.db.result import Result
 from lake.db.session import Session
+from lake.doors.postgres.few import few_rows
 from lake.doors.postgres.rows import data_rows
 from lake.errors import ProtocolViolation
 from lake.exec.context import Cancellation
@@ -41,6 +42,7 @@ class Running:
         self._zone = zone
         self._batches: Iterator[pa.RecordBatch] = iter(result.batches()) if result.is_query else iter(())
         self._waiting: pa.RecordBatch | None = None
+        self._at_hand: tuple[pa.RecordBatch, ...] | None = None  # in physical types, where all of them are in memory
 
     @classmethod
     def start(
@@ -62,6 +64,7 @@ class Running:
             return None
         running = cls(result, session.settings["timezone"].value, cancellation)
         running.is_ready = True
+        running._at_hand = tuple(result.source)
         return running
 
     @property
@@ -91,11 +94,31 @@ class Running:
 
     def rows(self, formats: Sequence[int], limit: int) -> bytes:
         """DataRow messages of at most ``limit`` rows and of at most one piece; nothing at the end."""
+        if self._at_hand is not None:
+            batches, self._at_hand = self._at_hand, None
+            if sum(batch.num_rows for batch in batches) <= min(limit, SLICE_ROWS):
+                return self._whole(batches, formats)
         batch = self.batch(min(limit, SLICE_ROWS))
         return b"" if batch is None else data_rows(batch, self.types, formats, self._zone)
 
+    def _whole(self, batches: Sequence[pa.RecordBatch], formats: Sequence[int]) -> bytes:
+        """All messages of an answer at hand; of a remembered one they are remembered with it."""
+        encoded = self.result.encoded
+        name = f"postgres {formats}"
+        made = None if encoded is None else encoded.get(name)
+        if made is None:
+            made = few_rows(batches, self.types, formats)
+            if made is None:
+                made = b"".join([data_rows(batch, self.types, formats, self._zone) for batch in self._batches])
+            if encoded is not None:
+                encoded[name] = made
+        self.sent, self.is_done = sum(batch.num_rows for batch in batches), True
+        self.result.close()
+        return made
+
     def skip(self, limit: int) -> bool:
         """Passes over some rows; whether there were any."""
+        self._at_hand = None
         return self.batch(min(limit, SLICE_ROWS)) is not None
 
     @property

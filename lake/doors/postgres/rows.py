@@ -8,6 +8,7 @@ Source: PostgreSQL documentation, 55.7 (DataRow).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -17,25 +18,28 @@ import pyarrow.compute as pc
 from lake.db.describe import Description
 from lake.db.origins import NOWHERE
 from lake.doors.postgres.binary import binary_column, length_prefix, size_of
-from lake.doors.postgres.messages import Field
+from lake.doors.postgres.messages import Field, encode
 from lake.doors.postgres.text import text_column
 from lake.exec.kernels import views
 from lake.types import Decimal, Type, pg_oid
 
 TEXT_FORMAT: Final = 0
 BINARY_FORMAT: Final = 1
+DESCRIPTIONS_KEPT: Final = 1_024
 BYTES_MAX: Final = 1 << 30  # of the messages of one slice: Arrow's 32-bit offsets end at twice that
 _HEAD: Final = np.dtype([("tag", "u1"), ("size", ">i4"), ("columns", ">u2")])
 _NOTHING: Final = pa.scalar(b"", pa.binary())
 
 
-def fields_of(found: Description, formats: Sequence[int]) -> list[Field]:
-    """The row description of what answers rows, with one format for each column."""
+@lru_cache(DESCRIPTIONS_KEPT)
+def row_description(found: Description, formats: tuple[int, ...]) -> bytes:
+    """The RowDescription of what answers rows, with one format for each column."""
     names, origins = found.names or (), found.origins or (NOWHERE,) * len(found.types)
-    return [
+    fields = [
         Field(name, pg_oid(type), size_of(type), _modifier(type), format, table, place)
         for name, type, format, (table, place) in zip(names, found.types, formats, origins, strict=True)
     ]
+    return encode("RowDescription", fields)
 
 
 def _modifier(type: Type) -> int:

@@ -7,6 +7,7 @@ Spec: SQL, Transactions; Doors, Postgres door.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -79,7 +80,8 @@ class Client:
     defined: bool = False  # whether the open block made definitions, which stay
     statements: dict[str, Statement] = field(default_factory=dict)
     portals: dict[str, Portal] = field(default_factory=dict)
-    told: dict[str, str] = field(default_factory=dict)
+    told: dict[str, str] = field(default_factory=dict)  # settings, as the client knows them
+    told_of: Mapping[str, str] | None = None  # the settings they were told of
 
     # --- statements and portals --------------------------------------------------------------------------------------
 

@@ -94,6 +94,9 @@ def _take_settings(client: Client, parameters: dict[str, str], pid: int) -> None
 def tell_settings(wire: Wire, client: Client) -> None:
     """Reports settings that drivers follow, where they differ from what was told before."""
     settings, told = client.session.settings, client.told
+    if client.told_of is settings.texts:
+        return
+    client.told_of = settings.texts
     for key, shown in REPORTED.items():
         found = settings.get(key)
         value = "" if found is None else found.value

@@ -113,7 +113,7 @@ class Wire(asyncio.Protocol):
     async def startup(self) -> Startup:
         """The first packet."""
         while (found := self.frames.next_startup()) is None:
-            await self._more()
+            await self.more()
         return found
 
     async def message(self) -> tuple[str, dict[str, Any]]:
@@ -123,10 +123,11 @@ class Wire(asyncio.Protocol):
         """
         while (found := self.frames.next()) is None:
             await self.flush()
-            await self._more()
+            await self.more()
         return found
 
-    async def _more(self) -> None:
+    async def more(self) -> None:
+        """Returns when more bytes have come."""
         if self._is_gone:
             raise Gone
         self._arrived.clear()
