@@ -2,7 +2,7 @@
 
     python -m tests isolation --histories 200 --seed 1
 
-Each history is a table of keys, each with a list of the writes that made its value: a write by transaction ``w`` reads the
+Each history is a table of keys, every other one with a PRIMARY KEY, each with a list of the writes that made its value: a write by transaction ``w`` reads the
 list and puts ``w`` at its end, so a value tells which writes were before it. Sessions run transactions that read and write a
 few keys, with tiering and merging between; what every statement answered is recorded. The checker then looks for
 
@@ -65,11 +65,12 @@ def parse(text: str) -> Value:
 class History:
     """One table, its sessions, and their transactions."""
 
-    def __init__(self, database: Database, name: str, seed: str, sessions: int) -> None:
+    def __init__(self, database: Database, name: str, seed: str, sessions: int, *, is_keyed: bool) -> None:
         self.database = database
         self.name = name
         self.seed = seed
         self.sessions = sessions
+        self.is_keyed = is_keyed
         self.transactions: list[Transaction] = []
         self.failures: list[BaseException] = []
         self._lock = threading.Lock()
@@ -78,7 +79,8 @@ class History:
     def run(self) -> dict[int, Value]:
         """Runs all sessions to their end; the last values."""
         setup = Session(self.database)
-        setup.execute(f"CREATE TABLE {self.name} (k INT, v TEXT)")
+        kind = "PRIMARY KEY" if self.is_keyed else ""
+        setup.execute(f"CREATE TABLE {self.name} (k INT {kind}, v TEXT)")
         setup.execute(f"INSERT INTO {self.name} SELECT i, '' FROM range({KEYS}) AS r(i)")
         threads = [threading.Thread(target=self._work, args=(number,)) for number in range(self.sessions)]
         for thread in threads:
@@ -213,7 +215,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         database = Database.open(config)
         database.start(None)
         for number in range(given.histories):
-            history = History(database, f"h{number}", f"{given.seed}/{number}", given.sessions)
+            is_keyed = number % 2 == 1
+            history = History(database, f"h{number}", f"{given.seed}/{number}", given.sessions, is_keyed=is_keyed)
             anomalies, skewed = check(history.transactions, history.run())
             if anomalies:
                 print(f"history {number} of seed {given.seed}:\n" + "\n".join(anomalies[:20]))

@@ -153,7 +153,7 @@ class Run:
         at_once  None too where the row is not in memory
         """
         settings = self.settings
-        if settings.rights is not None or self.in_transaction or self.session.temporary:
+        if settings.rights is not None or self.session.temporary:
             return None
         key = (self.text, settings.dialect, self.catalog.state.definitions)
         known = self.database.repeats.point(key, lambda: point_read(query, self.catalog.state, self.database.name))

@@ -15,8 +15,8 @@ def test_histories_have_no_anomaly(tmp_path: Path) -> None:
     """``python -m tests isolation`` runs more of them."""
     database = Database.open(load(options={"lake": str(tmp_path / "lake"), "tier_secs": "0"}))
     database.start(None)
-    for number in range(3):
-        history = History(database, f"h{number}", f"test/{number}", 8)
+    for number in range(4):
+        history = History(database, f"h{number}", f"test/{number}", 8, is_keyed=number % 2 == 1)
         last = history.run()
         assert check(history.transactions, last)[0] == []
         assert any(each.committed and each.writes for each in history.transactions)

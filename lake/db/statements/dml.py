@@ -14,9 +14,10 @@ from lake.db.statements.dml_change import changed
 from lake.db.statements.table import create_as
 from lake.db.write.change import written_table
 from lake.db.write.identity import identity_columns, refuse_given_identity
+from lake.db.write.incoming import Incoming
 from lake.db.write.once import Once, once_of_job
 from lake.db.write.path import cut, prepared, write_rows
-from lake.db.write.plain import plain_values
+from lake.db.write.plain import few_values, plain_values
 from lake.errors import FeatureNotSupported
 from lake.roles import Role
 from lake.sql import ast, parser
@@ -59,10 +60,14 @@ def _insert_into(stmt: ast.Insert, table: Table, run: Run, once: Once | None) ->
     source = run.binder().insert(stmt, columns, defaults, identity_columns(table))
     refuse_given_identity(stmt, table, source.given)
     rules = run.database.rules(table, run)
-    if plain is not None:
+    names = tuple(column.name for column in columns)
+    few = few_values(source.plan, run.context()) if plain is None else None
+    if few is not None:
+        types = dict(zip(names, (column.type for column in source.columns), strict=True))
+        incoming = Incoming(len(few[0]), dict(zip(names, few, strict=True)), types)
+    if few is not None or plain is not None:
         batches = cut(rules.prepare(incoming))
     else:
-        names = tuple(column.name for column in columns)
         answer = run.answer(BoundQuery(source.plan, source.columns, names), run.optimize(source.plan))
         batches = prepared(answer.source, names, answer.types, rules)
     if stmt.returning:

@@ -26,6 +26,7 @@ from lake.db.write.incoming import Incoming
 from lake.db.write.keyed import check_keys, keys_of, marked, refuse_change, take_inserted
 from lake.db.write.once import Once
 from lake.db.write.point import changed_row
+from lake.db.write.row import change_row
 from lake.db.write.unique import UniqueCheck
 from lake.errors import CardinalityViolation, SerializationFailure
 from lake.rows import Part, Predicate
@@ -172,6 +173,10 @@ def bound_change(
 
 def _attempt(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Changed, BoundQuery | None]:
     table = find_table(run.catalog.state, stmt.table, run.database.name)
+    if once is None and isinstance(stmt, ast.Update | ast.Delete):
+        count = change_row(run, stmt, table)
+        if count is not None:
+            return (Changed(updated=count) if isinstance(stmt, ast.Update) else Changed(deleted=count)), None
     source = run.catalog.snapshot.table_by_id(table.id)
     columns = run.catalog.columns_of(table)
     made, merge = bound_change(stmt, table, run.catalog, run.binder())

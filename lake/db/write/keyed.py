@@ -87,7 +87,7 @@ def take_inserted(table: Table, stmt: ast.Insert, found: Found) -> None:
     if not batches:
         return
     rows = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
-    keys = _keys(table, rows)
+    keys = keys_of_batch(table, rows)
     order = keys.order()
     repeats = keys.take(order).repeats()
     if repeats.any():
@@ -108,7 +108,7 @@ def keys_of(table: Table, batches: Sequence[pa.RecordBatch]) -> Keys | None:
     """The keys of rows that are written, ascending; None of no rows."""
     if not batches:
         return None
-    keys = joined([_keys(table, batch) for batch in batches])
+    keys = joined([keys_of_batch(table, batch) for batch in batches])
     ordered = keys.take(keys.order())
     return ordered.take(np.flatnonzero(~ordered.repeats()))
 
@@ -140,7 +140,7 @@ def check_keys(before: Snapshot, now: State, table: Table, keys: Keys) -> None:
             break
         later = part.after(number)
         if later is not None:
-            other = _keys(table, later.batch(before.reader.store))
+            other = keys_of_batch(table, later.batch(before.reader.store))
             if len(keys.match(other.take(other.order()))[0]):
                 raise conflict
     for file in found.files:
@@ -167,7 +167,7 @@ def _seen(source: TableSnapshot, keys: Keys) -> tuple[list[int], list[int]]:
     start = 0
     for chunk in source.tail_chunks():
         rows = np.setdiff1d(np.arange(chunk.num_rows), deletes.tail.between(start, start + chunk.num_rows))
-        there = _keys(table, chunk.take(pa.array(rows)))
+        there = keys_of_batch(table, chunk.take(pa.array(rows)))
         order = there.order()
         at, wanted = there.take(order).match(keys)
         versions[wanted] = chunk.column(VERSION).to_numpy()[rows[order[at]]]
@@ -189,6 +189,7 @@ def _is_written_in(before: Snapshot, table: Table, file: DataFile, keys: Keys) -
     return False
 
 
-def _keys(table: Table, batch: pa.RecordBatch) -> Keys:
+def keys_of_batch(table: Table, batch: pa.RecordBatch) -> Keys:
+    """The keys of rows, in their order."""
     key = table.key
     return encode([batch.column(column.stored) for column in key], [column.type for column in key])

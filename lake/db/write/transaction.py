@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lake.db.write.keyed import check_keys, keys_of
 from lake.errors import FeatureNotSupported, InvalidSavepoint, ProgramLimitExceeded, SerializationFailure
@@ -31,6 +30,7 @@ from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Acknowledged, Append, Flush, aligned
 from lake.storage.tables.read import PLACE_BITS
 from lake.storage.tables.snapshot import Snapshot
+from lake.storage.tail.tail import tail_since
 
 if TYPE_CHECKING:
     from lake.db.database import Database
@@ -257,7 +257,9 @@ class _Net:
             numbered = {file.path: number for number, file in self._base.numbered()} if gone else {}
             places = [rows + (numbered[path] << PLACE_BITS) for path, rows in gone.items() if path not in new]
             self.places = np.concatenate([*places, tail.at[(tail.numbers > base.state.number) & (tail.at < tail_rows)]])
-        self.appends = self._appends(mine.tail_chunks(), tail_rows, tail.at, base.state.next_row_id)
+        own = None if mine.tail is None else tail_since(mine.tail, tail_rows)
+        chunks = () if own is None else own.chunks(None)
+        self.appends = self._appends(chunks, tail_rows, tail.at, base.state.next_row_id)
         self.keys = keys_of(table, [append.batch for append in self.appends]) if table.design.key else None
         self.check = self._database.unique_check(table)
         if self.check is not None:
@@ -267,23 +269,24 @@ class _Net:
                 self.check.add_files(mine, added, self.own)
 
     def _appends(
-        self, chunks: tuple[pa.RecordBatch, ...], skipped: int, dead: Numbers, next_row_id: int
+        self, chunks: tuple[pa.RecordBatch, ...], start: int, dead: Numbers, next_row_id: int
     ) -> list[Append]:
+        """The transaction's own rows, of which those at ``dead`` are gone; the first is row ``start`` of the tail."""
         made: list[Append] = []
-        start = 0
         for chunk in chunks:
             end = start + chunk.num_rows
-            rows = np.arange(max(start, skipped), end)
-            rows = rows[~np.isin(rows, dead)] - start
+            if len(dead):
+                rows = np.arange(start, end)
+                chunk = chunk.take(pa.array(rows[~np.isin(rows, dead)] - start))
             start = end
-            if not len(rows):
+            if not chunk.num_rows:
                 continue
-            taken = chunk.take(pa.array(rows))
-            is_old = pc.less(taken.column(ROW_ID), next_row_id)
-            columns = [name for name in taken.schema.names if name not in SYSTEM_COLUMNS]
-            old = taken.filter(is_old).select([*columns, ROW_ID, CREATED_AT])
-            new = taken.filter(pc.invert(is_old)).select(columns)
-            made += [Append(self.table.id, batch) for batch in (old, new) if batch.num_rows]
+            is_old = chunk.column(ROW_ID).to_numpy() < next_row_id
+            columns = [name for name in chunk.schema.names if name not in SYSTEM_COLUMNS]
+            for flags, names in ((is_old, [*columns, ROW_ID, CREATED_AT]), (~is_old, columns)):
+                if flags.any():
+                    kept = chunk if flags.all() else chunk.filter(pa.array(flags))
+                    made.append(Append(self.table.id, kept.select(names)))
         return made
 
     def deletes(self, newest: Snapshot) -> DeleteRows | None:

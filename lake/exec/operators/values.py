@@ -32,9 +32,10 @@ class Values(Source):
     def morsels(self, context: Context) -> Iterator[Morsel]:
         for start in range(0, len(self.rows), MORSEL_ROWS):
             rows = self.rows[start : start + MORSEL_ROWS]
-            yield lambda rows=rows: (self._batch(rows, context),)  # type: ignore[misc]
+            yield lambda rows=rows: (self.batch(rows, context),)  # type: ignore[misc]
 
-    def _batch(self, rows: tuple[tuple[Expr, ...], ...], context: Context) -> pa.RecordBatch:
+    def batch(self, rows: tuple[tuple[Expr, ...], ...], context: Context) -> pa.RecordBatch:
+        """The values of some of the rows."""
         arrays = [
             _column([row[position] for row in rows], column.type, context)
             for position, column in zip(self.positions, self.columns, strict=True)

@@ -77,6 +77,8 @@ from lake.storage.catalog.model import (
 from lake.storage.catalog.state import ELECTIONS_MAX, State, display_name, index_times
 from lake.storage.tail.tail import Tail, TailPart, tail_after
 
+_FIELDS: Final = tuple(field.name for field in fields(State))
+
 
 def apply(state: State, commit: Commit) -> State:
     """The lake after ``commit``, which follows ``state``."""
@@ -91,7 +93,7 @@ class Draft:
     """A state being made for one commit: changes go in one by one, and each sees those before it."""
 
     def __init__(self, state: State, number: int, time: int) -> None:
-        self.fields: dict[str, Any] = {field.name: getattr(state, field.name) for field in fields(State)}
+        self.fields: dict[str, Any] = {name: getattr(state, name) for name in _FIELDS}
         self.number = number
         self.time = time
         self.fields |= {"number": number, "time": time, "times": index_times(state.times, time, number)}

@@ -436,16 +436,16 @@ def aligned(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
     if table.design.key:
         wanted[DELETED] = BOOLEAN.physical
     given = dict(zip(batch.schema.names, batch.schema.types))
+    own = [name for name in SYSTEM_COLUMNS if name in given]
     for name, type in given.items():
         if name not in SYSTEM_COLUMNS and not type.equals(wanted.get(name, pa.null())):
             raise SerializationFailure(f'table "{table.name}" was changed while rows were written to it')
-    if list(given) == list(wanted):
+    if list(given) == [*wanted, *own]:
         return batch
     filled = {column.stored: absent(rows, column.type, column.missing) for column in table.columns if column.missing}
     arrays = [
         batch.column(name) if name in given else filled.get(name, pa.nulls(rows, type)) for name, type in wanted.items()
     ]
-    own = [name for name in SYSTEM_COLUMNS if name in given]
     return pa.RecordBatch.from_arrays([*arrays, *(batch.column(name) for name in own)], names=[*wanted, *own])
 
 

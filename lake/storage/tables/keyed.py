@@ -34,6 +34,9 @@ from lake.storage.tail.tail import Tail
 from lake.types import BOOLEAN
 
 VIEWS_KEPT: Final = 4  # of a table: the newest commit, and what transactions read
+INDEXES_KEPT: Final = 16  # of a table: they share what they have in common
+LINKS_NEAR: Final = 16  # of a tail that are looked through by themselves, each with few rows
+LINK_ROWS_NEAR: Final = 16
 MARK: Final = Wanted(DELETED, DELETED, BOOLEAN)
 
 
@@ -92,7 +95,7 @@ class KeyedTables:
     def __init__(self) -> None:
         self.runs = GroupRuns()
         self._views: dict[int, OrderedDict[tuple[int, int], KeyedView]] = {}
-        self._indexes: dict[int, TailIndex] = {}
+        self._indexes: dict[int, tuple[TailIndex, ...]] = {}  # the one used last at the end
         self._rules: dict[int, tuple[Table, Rule]] = {}
         self._pairs: dict[tuple[str, str, int], tuple[Ints, Ints]] = {}
         self._markers: dict[str, Ints] = {}
@@ -129,14 +132,32 @@ class KeyedTables:
 
     def index(self, reader: Reader, table: Table, tail: Tail | None) -> TailIndex:
         """The tail of a table by key."""
-        known = self._indexes.get(table.id, _NO_TAIL)
-        if not _continues(tail, known):
-            known = _NO_TAIL
-        if tail is None or known.tail is tail:
-            return known if tail is not None else _NO_TAIL
-        made = known.extended(self.rule(table), tail, reader)
-        self._indexes[table.id] = made
+        if tail is None:
+            return _NO_TAIL
+        # Each open transaction has a tail of its own, which goes on from one that was committed.
+        kept = self._indexes.get(table.id, ())
+        known = {id(each.tail): each for each in kept}
+        link: Tail | None = tail
+        while link is not None and id(link) not in known:
+            link = link.before
+        nearest = _NO_TAIL if link is None else known[id(link)]
+        if nearest.tail is tail:
+            return nearest
+        made = nearest.extended(self.rule(table), tail, reader)
+        self._indexes[table.id] = (*kept[1 - INDEXES_KEPT :], made) if nearest is not _NO_TAIL else (made,)
         return made
+
+    def index_near(self, reader: Reader, table: Table, tail: Tail | None) -> tuple[TailIndex, list[Tail]]:
+        """The tail of a table by key up to where it is known, and the few links that have come since, newest first."""
+        known = {id(each.tail): each for each in self._indexes.get(table.id, ())}
+        fresh: list[Tail] = []
+        link = tail
+        while link is not None and id(link) not in known:
+            if len(fresh) == LINKS_NEAR or link.part.rows > LINK_ROWS_NEAR:
+                return self.index(reader, table, tail), []
+            fresh.append(link)
+            link = link.before
+        return _NO_TAIL if link is None else known[id(link)], fresh
 
     def forget(self, paths: set[str]) -> None:
         """Lets go of files that are no longer read."""
@@ -260,30 +281,30 @@ def _marked(deleted: pa.Array) -> Ints:
     return np.flatnonzero(deleted.fill_null(False).to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
-def _chunks_from(tail: Tail, start: int, reader: Reader) -> Iterator[pa.RecordBatch]:
-    """The rows of a tail from row ``start``."""
-    first = 0
-    for chunk in tail.chunks(reader.store):
-        if first + chunk.num_rows > start:
-            yield chunk.slice(max(start - first, 0))
-        first += chunk.num_rows
-
-
 def _run_of_tail(rule: Rule, tail: Tail, start: int, reader: Reader) -> tuple[Run, Ints, Ints]:
     """The rows of a tail from row ``start``: their run, those that are hidden, those that are markers."""
     arrays: list[list[pa.Array]] = [[] for _ in rule.columns]
     deleted: list[Ints] = [NO_ROWS]
-    at = start
-    for chunk in _chunks_from(tail, start, reader):
+    for at, batch in _batches_from(tail, start, reader):
         for place, column in enumerate(rule.columns):
-            arrays[place].append(chunk_column(chunk, column))
-        if DELETED in chunk.schema.names:
-            deleted.append(_marked(chunk.column(DELETED)) + at)
-        at += chunk.num_rows
-    whole = [pa.concat_arrays(parts) for parts in arrays]
+            arrays[place].append(chunk_column(batch, column))
+        if DELETED in batch.schema.names:
+            deleted.append(_marked(batch.column(DELETED)) + at)
+    whole = [parts[0] if len(parts) == 1 else pa.concat_arrays(parts) for parts in arrays]
     rows = np.arange(start, tail.rows, dtype=np.int64)
     run, hidden = run_of(rule, rule.keys(whole), rows, rule.numbers(whole))
     return run, hidden, np.concatenate(deleted)
+
+
+def _batches_from(tail: Tail, start: int, reader: Reader) -> list[tuple[int, pa.RecordBatch]]:
+    """The rows of a tail from row ``start`` as they were written, each batch with the number of its first row."""
+    found: list[tuple[int, pa.RecordBatch]] = []
+    link: Tail | None = tail
+    while link is not None and link.rows > start:
+        batch, first = link.part.batch(reader.store), link.rows - link.part.rows
+        found.append((max(first, start), batch.slice(max(start - first, 0))))
+        link = link.before
+    return found[::-1]
 
 
 def _hidden_rows(

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lake.narrow import widened
 from lake.rows import Predicate
-from lake.storage.catalog.model import SYSTEM_COLUMNS, Column, DataFile, Table
+from lake.storage.catalog.model import DELETED, SYSTEM_COLUMNS, Column, DataFile, Table
 from lake.storage.tables.keyed import KeyedTables, KeyedView, TailIndex
 from lake.storage.tables.keys import Keys, encode, of_ints
 from lake.storage.tables.prune import keeps_file
@@ -29,14 +29,13 @@ from lake.storage.tables.read import (
     Reader,
     Visible,
     Wanted,
-    chunk_column,
     group_arrays,
     read_chunk,
     system_column,
 )
 from lake.storage.tables.runs import Rule, Run
 from lake.storage.tail.tail import Tail
-from lake.types import Date, Decimal, Integer, Type
+from lake.types import Date, Decimal, Integer, Text, Type
 
 DAY_MICROS: Final = 86_400_000_000
 _EXACT: Final = number.Context(prec=40)
@@ -90,16 +89,48 @@ def look_up(
         combined = _combined(keyed.view(reader, table, tail), rule, probe)
         if combined is not None:
             return read_chunk(combined, wanted)
-    index = keyed.index(reader, table, tail)
-    found = _hits(keyed, reader, table, rule, index, probe, values)
-    hit = _winner(rule, found)
-    if hit is None or _is_marker(keyed, reader, index, hit):
-        return []
     expiry = None
     if table.design.ttl:
         column = table.column_by_id(table.design.ttl)
         expiry = Expiry(Wanted.kept(column), expiry_cutoff(table, now))
-    return [batch for batch in _fetched(reader, tail, hit, wanted, expiry) if batch.num_rows]
+    fresh: list[Tail] = []
+    if rule.sequence is None and all(type(column.type) in (Integer, Text) for column in rule.key):
+        index, fresh = keyed.index_near(reader, table, tail)
+    else:
+        index = keyed.index(reader, table, tail)
+    row = _fresh_row(reader, rule.key, values, fresh)
+    if row is None:
+        hit = _winner(rule, _hits(keyed, reader, table, rule, index, probe, values))
+        if hit is None or _is_marker(keyed, reader, index, hit):
+            return []
+        if hit.file is not None:
+            found = _of_file(reader, hit.file, hit, wanted, expiry)
+            return [batch for batch in found if batch.num_rows]
+        assert tail is not None, "a row of the tail has a tail"
+        row = tail.row(hit.row, reader.store)
+    elif _is_gone(row):
+        return []
+    return [batch for batch in read_chunk(row, wanted, Visible(expiry=expiry)) if batch.num_rows]
+
+
+def _fresh_row(
+    reader: Reader, key: Sequence[Column], values: Sequence[object], links: Sequence[Tail]
+) -> pa.RecordBatch | None:
+    """The newest row of a key, a marker too, that links of a tail have; None if they have none."""
+    asked = tuple(values)
+    name = ("keys", *(column.stored for column in key))
+    for link in links:
+        known: list[tuple[object, ...]] | None = link.notes.get(name)
+        if known is None:
+            batch = link.part.batch(reader.store)
+            known = link.notes[name] = list(zip(*(batch.column(column.stored).to_pylist() for column in key)))
+        if asked in known:
+            return link.part.row(len(known) - 1 - known[::-1].index(asked), reader.store)
+    return None
+
+
+def _is_gone(row: pa.RecordBatch) -> bool:
+    return DELETED in row.schema.names and row.column(DELETED)[0].as_py() is True
 
 
 def _probe(key: Sequence[Column], values: Sequence[object]) -> Keys | None:
@@ -179,29 +210,20 @@ def _is_marker(keyed: KeyedTables, reader: Reader, index: TailIndex, hit: _Hit) 
     return at < len(markers) and int(markers[at]) == row
 
 
-def _fetched(
-    reader: Reader, tail: Tail | None, hit: _Hit, wanted: Sequence[Wanted], expiry: Expiry | None
+def _of_file(
+    reader: Reader, file: DataFile, hit: _Hit, wanted: Sequence[Wanted], expiry: Expiry | None
 ) -> list[pa.RecordBatch]:
     """The row itself."""
     columns = [*wanted, *([expiry.column] if expiry is not None else [])]
-    if hit.file is not None:
-        file, group, row = hit.file, hit.group, hit.row
-        made = set() if file.has_system else {column.stored for column in columns} & SYSTEM_COLUMNS.keys()
-        found = group_arrays(reader, file, group, [column for column in columns if column.stored not in made], narrow=True)
-        arrays = [
-            system_column(file, group, column.stored, row, 1)
-            if column.stored in made
-            else widened(found[column.stored].slice(row, 1), column.type.physical)
-            for column in columns
-        ]
-    else:
-        assert tail is not None, "a row of the tail has a tail"
-        start = 0
-        for chunk in tail.chunks(reader.store):
-            if hit.row < start + chunk.num_rows:
-                break
-            start += chunk.num_rows
-        arrays = [chunk_column(chunk.slice(hit.row - start, 1), column) for column in columns]
+    group, row = hit.group, hit.row
+    made = set() if file.has_system else {column.stored for column in columns} & SYSTEM_COLUMNS.keys()
+    found = group_arrays(reader, file, group, [column for column in columns if column.stored not in made], narrow=True)
+    arrays = [
+        system_column(file, group, column.stored, row, 1)
+        if column.stored in made
+        else widened(found[column.stored].slice(row, 1), column.type.physical)
+        for column in columns
+    ]
     if not columns:
         return read_chunk(pa.record_batch([pa.nulls(1)], ["none"]), [])
     if expiry is None:

@@ -22,6 +22,7 @@ from lake.storage.objects.base import ObjectStore
 from lake.storage.tail.segment import decode_rows, read_segment
 
 CHUNK_ROWS: Final = 65_536
+LINKS_LOOKED_AT: Final = 64  # for one row, before all of them are put together
 
 
 class TailPart:
@@ -77,19 +78,25 @@ class TailPart:
 
     def chunk(self, store: ObjectStore | None) -> pa.RecordBatch:
         """The rows with their system columns at the end."""
-        batch = self.batch(store)
+        return self._with_system(self.batch(store), 0)
+
+    def row(self, number: int, store: ObjectStore | None) -> pa.RecordBatch:
+        """One of the rows, with its system columns."""
+        return self._with_system(self.batch(store).slice(number, 1), number)
+
+    def _with_system(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+        """``batch``, whose first row is the part's row ``first``, with what it lacks of system columns."""
         if self.row_id < 0:
             return batch
-        created = pa.array(np.full(self.rows, self.created, np.int64)).view(SYSTEM_COLUMNS[CREATED_AT].physical)
-        system = {
-            ROW_ID: pa.array(np.arange(self.row_id, self.row_id + self.rows, dtype=np.int64)),
-            VERSION: pa.array(np.full(self.rows, self.version, np.int64)),
-            CREATED_AT: created,
-            UPDATED_AT: created,
-        }
-        given = dict(zip(batch.schema.names, batch.columns))
-        own = {name: values for name, values in given.items() if name not in system}
-        found = {**own, **{name: given.get(name, values) for name, values in system.items()}}
+        rows = batch.num_rows
+        found = dict(zip(batch.schema.names, batch.columns))
+        created = _repeated(self.created, rows).view(SYSTEM_COLUMNS[CREATED_AT].physical)
+        ids = found.pop(ROW_ID, None)
+        if ids is None:
+            ids = pa.array(np.arange(self.row_id + first, self.row_id + first + rows, dtype=np.int64))
+        system = {ROW_ID: ids, VERSION: _repeated(self.version, rows), CREATED_AT: created, UPDATED_AT: created}
+        given = {name: found.pop(name) for name in system if name in found}
+        found |= system | given
         return pa.RecordBatch.from_arrays(list(found.values()), names=list(found))
 
     def after(self, number: int) -> TailPart | None:
@@ -146,9 +153,31 @@ class Tail:
             while link is not None and link._chunks is None:
                 links.append(link)
                 link = link.before
-            known = list(link._chunks) if link is not None and link._chunks is not None else []
-            self._chunks = tuple(_put_together(known, (link.part.chunk(store) for link in reversed(links))))
+            known = () if link is None or link._chunks is None else link._chunks
+            if len(links) > 1:
+                # The link before is where transactions go on from: they put nothing together that another has.
+                made = (each.part.chunk(store) for each in reversed(links[1:]))
+                known = links[1]._chunks = tuple(_put_together(list(known), made))
+            self._chunks = tuple(_put_together(list(known), [self.part.chunk(store)]))
         return self._chunks
+
+    def row(self, number: int, store: ObjectStore | None) -> pa.RecordBatch:
+        """One row, with its system columns; of the newest rows nothing else is put together."""
+        link = self
+        for _ in range(LINKS_LOOKED_AT):
+            first = link.rows - link.part.rows
+            if number >= first or link.before is None:
+                return link.part.row(number - first, store)
+            link = link.before
+        for chunk in link.chunks(store):
+            if number < chunk.num_rows:
+                break
+            number -= chunk.num_rows
+        return chunk.slice(number, 1)
+
+
+def _repeated(value: int, rows: int) -> pa.Array:
+    return pa.array([value]) if rows == 1 else pa.array(np.full(rows, value, np.int64))
 
 
 def tail_of(parts: Iterable[TailPart]) -> Tail | None:
@@ -170,6 +199,17 @@ def tail_after(tail: Tail | None, number: int) -> Tail | None:
             break
         kept.append(later)
     return tail_of(reversed(kept))
+
+
+def tail_since(tail: Tail, rows: int) -> Tail | None:
+    """What was added to a tail after its first ``rows`` rows, which end with a commit."""
+    parts: list[TailPart] = []
+    link: Tail | None = tail
+    while link is not None and link.rows > rows:
+        parts.append(link.part)
+        link = link.before
+    assert rows == (0 if link is None else link.rows), "a tail is cut between two commits"
+    return tail_of(reversed(parts))
 
 
 def consolidated(tail: Tail, store: ObjectStore | None) -> list[TailPart]:
