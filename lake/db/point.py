@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lake.db.names import qualified
+from lake.db.result import Result
 from lake.db.system.pg_catalog_oids import relation_oid
 from lake.sql import ast, bound
 from lake.storage.catalog.model import Column, Table
@@ -57,6 +58,11 @@ class PointRead:
     def rows(self, snapshot: Snapshot, values: list[object]) -> list[pa.RecordBatch]:
         """The row, or none, as batches of ``wanted``."""
         return snapshot.table_by_id(self.table).lookup(values, self.wanted)
+
+    def result(self, rows: list[pa.RecordBatch], version: int) -> Result:
+        """The answer that these rows are."""
+        origins = self.origins
+        return Result(self.names, self.types, "SELECT", version=version, source=rows, origins=lambda: origins)
 
 
 def _is_of(given: Type, type: Type) -> bool:

@@ -11,7 +11,6 @@ import pyarrow as pa
 from lake import exec as engine
 from lake.db.names import qualified
 from lake.db.passing import selected
-from lake.db.point import point_read
 from lake.db.repeats import Planned, detached, is_repeatable, tables_of, with_tables
 from lake.db.result import Result
 from lake.exec.context import Cancellation, Context
@@ -26,7 +25,6 @@ from lake.storage.catalog.changes import Change
 from lake.storage.catalog.model import Table, View
 from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Acknowledged, Flush
-from lake.storage.tables.read import NotInMemory
 
 if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog
@@ -147,37 +145,20 @@ class Run:
         )
         return result
 
-    def _point(self, query: ast.Query, *, at_once: bool = False) -> Result | None:
-        """The row of a key, where the query asks for nothing else; None for every other query.
-
-        at_once  None too where the row is not in memory
-        """
-        settings = self.settings
+    def _point(self, query: ast.Query) -> Result | None:
+        """The row of a key, where the query asks for nothing else; None for every other query."""
+        settings, catalog = self.settings, self.catalog
         if settings.rights is not None or self.session.temporary:
             return None
-        key = (self.text, settings.dialect, self.catalog.state.definitions)
-        known = self.database.repeats.point(key, lambda: point_read(query, self.catalog.state, self.database.name))
+        key = (self.text, settings.dialect, catalog.state.definitions)
+        known = self.database.repeats.point(key, query, catalog.state, self.database.name)
         values = None if known is None else known.values(self.parameters)
         if known is None or values is None:
             return None
-        snapshot = self.catalog.snapshot
-        try:
-            rows = known.rows(snapshot.at_once() if at_once else snapshot, values)
-        except NotInMemory:
-            return None
-        origins = known.origins
-        return Result(
-            known.names, known.types, "SELECT", version=self.catalog.version, source=rows, origins=lambda: origins
-        )
+        return known.result(known.rows(catalog.snapshot, values), catalog.version)
 
-    def recall(self, query: ast.Query, bytes_max: int) -> Result | None:
-        """The row of a key that is in memory, or the query's remembered answer of at most ``bytes_max`` bytes where it holds.
-
-        Takes no longer than that.
-        """
-        point = self._point(query, at_once=True)
-        if point is not None:
-            return point
+    def recall(self, bytes_max: int) -> Result | None:
+        """The query's remembered answer of at most ``bytes_max`` bytes where it holds; takes no longer than that."""
         key = self._key()
         if key is None or self.in_transaction:
             return None

@@ -41,6 +41,7 @@ from lake.sql.catalog import Settings
 from lake.sql.plan import Plan
 from lake.storage.catalog.state import display_name
 from lake.storage.commits.sequencer import Acknowledged, Flush
+from lake.storage.tables.read import NotInMemory
 
 if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog
@@ -293,17 +294,35 @@ class Session:
             self._handler(stmt)
             own = text[stmt.span.start : stmt.span.end] if stmt.span else text
             accounted = Accounted(self, stmt, own)
-            settings = self.statement_settings()
-            run = Run(self, self.catalog(settings), settings, parameters, own, None, Cancellation(), stale_ms)
-            found = run.recall(stmt.query, bytes_max)
+            found = self._recall_point(stmt.query, own, parameters)
             if found is None:
-                return None
+                settings = self.statement_settings()
+                run = Run(self, self.catalog(settings), settings, parameters, own, None, Cancellation(), stale_ms)
+                found = run.recall(bytes_max)
+                if found is None:
+                    return None
             accounted.end(sum([batch.num_rows for batch in found.source]), found.version)
             return found
         except LakeError:
             return None
         finally:
             self._lock.release()
+
+    def _recall_point(self, query: ast.Query, text: str, parameters: Mapping[str, bound.Literal]) -> Result | None:
+        """The row of a key that is in memory, where the query asks for nothing else."""
+        if self.temporary or self.caller()[1] is not None:
+            return None
+        database = self.database
+        lake = database.lake
+        state = lake.state
+        known = database.repeats.point((text, self.dialect, state.definitions), query, state, database.name)
+        values = None if known is None else known.values(parameters)
+        if known is None or values is None:
+            return None
+        try:
+            return known.result(lake.peek(state, known.table, values, known.wanted), state.number)
+        except NotInMemory:
+            return None
 
     def run_statement(
         self, stmt: ast.Statement, text: str, parameters: Mapping[str, bound.Literal], cancellation: Cancellation

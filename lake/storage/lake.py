@@ -15,6 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,7 +43,8 @@ from lake.storage.objects.memory import MemoryStore
 from lake.storage.options import StorageOptions
 from lake.storage.tables.hot import HotColumns
 from lake.storage.tables.keyed import KeyedTables
-from lake.storage.tables.read import Footers, Reader
+from lake.storage.tables.lookup import look_up
+from lake.storage.tables.read import Footers, Reader, Wanted
 from lake.storage.tables.snapshot import Snapshot
 from lake.storage.tables.write import Target, Written, write_files
 from lake.storage.tiering.upkeep import Upkeep
@@ -71,6 +73,7 @@ class Lake:
         self.keyed = KeyedTables()
         self.files = Files(store, clock, versions=options.file_versions, days=options.file_versions_days)
         self.reader = Reader(store, Footers(), HotColumns(options.hot_bytes, clock.monotonic))
+        self._memory = replace(self.reader, waits=False)
         self._changed = threading.Condition()
         self._state, uncovered = checkpoint.open_state(store, self.log)
         self._snapshots: weakref.WeakSet[Snapshot] = weakref.WeakSet()
@@ -116,6 +119,14 @@ class Lake:
         )
         self._snapshots.add(taken)
         return taken
+
+    def peek(self, state: State, table: int, values: Sequence[object], wanted: Sequence[Wanted]) -> list[pa.RecordBatch]:
+        """The row of a key of a table at ``state``, as ``TableSnapshot.lookup`` but from memory: an event loop may call it.
+
+        NotInMemory  finding out would take reading a file
+        """
+        found = state.table_by_id(table)
+        return look_up(self.keyed, self._memory, found, state.tails.get(table), values, wanted, self.clock.now())
 
     def refresh(self) -> State:
         """Reads on what another process committed."""

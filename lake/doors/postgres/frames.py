@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from lake.doors.postgres.messages import FRONT, decode
@@ -24,6 +25,7 @@ STARTUP_BYTES_MAX: Final = 10_000  # as Postgres
 MESSAGE_BYTES_MAX: Final = 256 << 20  # a statement or a row of COPY; Postgres takes 1 GB
 SMALL_BYTES_MAX: Final = 30_000  # of messages that need no room: Postgres's PQ_SMALL_MESSAGE_LIMIT
 _HEAD: Final = struct.Struct("!Bi")
+REPEATED_TAGS: Final = frozenset("DESH")  # of messages that a driver sends alike around each statement
 LARGE_TAGS: Final = frozenset("QPBdFp")
 
 
@@ -118,7 +120,10 @@ class Frames:
             self._start = 0
         else:
             self._start = start + size + 1
-        return decode(FRONT, tag, body)
+        return decode(FRONT, tag, body) if tag not in REPEATED_TAGS else _decode_kept(FRONT, tag, body)
+
+
+_decode_kept: Final = lru_cache(256)(decode)
 
 
 def _parameters(body: bytes) -> dict[str, str]:

@@ -65,11 +65,6 @@ class Snapshot:
         self.keyed = keyed
         self.now = now  # microseconds: rows whose time to live is over are not there
 
-    def at_once(self) -> Snapshot:
-        """The same, for who cannot wait: what is not in memory raises NotInMemory."""
-        reader = replace(self.reader, waits=False)
-        return Snapshot(self.state, reader, self.manifests, self.statistics, self.keyed, self.now)
-
     def table(self, name: str, schema: str = PUBLIC) -> TableSnapshot:
         """A table's rows.
 
