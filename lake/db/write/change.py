@@ -13,26 +13,28 @@ Spec: SQL, Tables; reference: row statements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from lake.db.names import find_table
 from lake.db.write.identity import identity_columns, refuse_given_identity, refuse_set_identity
 from lake.db.write.incoming import Incoming
-from lake.db.write.keyed import check_keys, keys_of, marked, refuse_change, take_inserted
+from lake.db.write.keyed import check_keys, keys_of, marked, marker_columns, refuse_change, take_inserted
 from lake.db.write.once import Once
 from lake.db.write.point import changed_row
 from lake.db.write.row import change_row
 from lake.db.write.unique import UniqueCheck
 from lake.errors import CardinalityViolation, SerializationFailure
 from lake.rows import Part, Predicate
-from lake.sql import ast, parser
+from lake.sql import ast, parser, plan
 from lake.sql.bind import Binder, BoundQuery
 from lake.sql.bind.change import ChangedRows
+from lake.sql.bound import Column
 from lake.sql.catalog import Table as PlanTable
 from lake.sql.catalog import TableColumn, TableStatistics
 from lake.storage.catalog.changes import Change
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 
 TRIES: Final = 10  # of a statement whose rows others keep moving
 HIDDEN: Final = (PLACE, ROW_ID, CREATED_AT)
+KINDS: Final = ("update", "delete", "insert", "do nothing")
+UPDATE, DELETE, INSERT, NOTHING = range(len(KINDS))
 SEGMENT_ROWS: Final = 262_144  # of one append
 
 ChangeStatement = ast.Update | ast.Delete | ast.Merge | ast.Insert
@@ -168,7 +172,18 @@ def bound_change(
         given = binder.insert(stmt, columns, defaults, identity_columns(table))
         refuse_given_identity(stmt, table, given.given)
         return binder.conflict(stmt, given, target, columns, defaults, HIDDEN, key)
-    return binder.change(stmt, target, columns, defaults_of(table), HIDDEN), stmt
+    made = binder.change(stmt, target, columns, defaults_of(table), HIDDEN)
+    return (_bare(made, marker_columns(table)) if isinstance(stmt, ast.Delete) and not stmt.returning else made), stmt
+
+
+def _bare(made: ChangedRows, names: Collection[str]) -> ChangedRows:
+    """The rows that DELETE changes, with those of their columns that are written."""
+    assert isinstance(made.plan, plan.Project), "what a DELETE finds is projected"
+    kept = tuple(column for column in made.columns if column.name in names)
+    outputs = (*made.hidden, *kept)
+    exprs = dict(zip(made.plan.columns, made.plan.exprs, strict=True))
+    project = plan.Project(outputs, tuple(exprs[column] for column in outputs), made.plan.input)
+    return replace(made, plan=project, columns=kept)
 
 
 def _attempt(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Changed, BoundQuery | None]:
@@ -185,7 +200,7 @@ def _attempt(run: Run, stmt: ChangeStatement, once: Once | None) -> tuple[Change
         outputs = (*made.hidden, *(() if made.action is None else (made.action,)), *made.columns)
         query = BoundQuery(made.plan, outputs, tuple(column.name for column in outputs))
         rows = run.answer(query, run.optimize(made.plan)).source
-    found = _gather(run, merge, table, rows, [column.type for column in made.columns])
+    found = _gather(run, merge, table, rows, made.columns)
     if isinstance(stmt, ast.Insert):
         take_inserted(table, stmt, found)
     found.appends = _joined([*found.appends, *found.inserted])
@@ -250,7 +265,7 @@ def _gather(
     stmt: ast.Update | ast.Delete | ast.Merge,
     table: Table,
     batches: Iterable[pa.RecordBatch],
-    types: Sequence[Type],
+    columns: Sequence[Column],
 ) -> Found:
     """The rows of the statement's query, each row of the table once.
 
@@ -260,11 +275,11 @@ def _gather(
     seen = _Seen(isinstance(stmt, ast.Merge) or _joins(stmt))
     rules = run.database.rules(table, run)
     actions = [clause.action for clause in stmt.clauses] if isinstance(stmt, ast.Merge) else []
-    names = [column.name for column in table.columns]
+    names, types = [column.name for column in columns], [column.type for column in columns]
     for batch in batches:
         places = batch.column(0)
         kinds = _kinds(stmt, batch, actions)
-        is_there = places.is_valid().to_numpy(zero_copy_only=False) & (kinds != "do nothing")
+        is_there = places.is_valid().to_numpy(zero_copy_only=False) & (kinds != NOTHING)
         here = np.flatnonzero(is_there)
         fresh = seen.fresh(places.fill_null(0).to_numpy()[here])
         if isinstance(stmt, ast.Merge) and len(fresh) < len(here):
@@ -272,10 +287,11 @@ def _gather(
         here = here[fresh]
         offset = 3 + bool(actions)
         given = dict(zip(names, batch.columns[offset:], strict=True))
-        old = _Rows(batch, here[kinds[here] == "update"], given, types)
-        gone = here[kinds[here] == "delete"]
-        new = np.flatnonzero(kinds == "insert")
-        found.places.append(places.take(pa.array(here)).to_numpy())
+        old = _Rows(batch, here[kinds[here] == UPDATE], given, types)
+        gone = here[kinds[here] == DELETE]
+        new = np.flatnonzero(kinds == INSERT)
+        if not table.design.key:
+            found.places.append(_taken(places, here).to_numpy())
         if len(old.rows):
             prepared = rules.prepare(old.incoming())
             found.appends.append(_version(table, prepared, batch, old.rows))
@@ -286,7 +302,7 @@ def _gather(
         if len(gone) and table.design.key:
             found.appends.append(marked(table, _Rows(batch, gone, given, types).incoming().arrays, batch, gone))
         if len(gone) and stmt.returning:
-            arrays = [array.take(pa.array(gone)) for array in given.values()]
+            arrays = [_taken(array, gone) for array in given.values()]
             found.changed.returned.append(pa.RecordBatch.from_arrays(arrays, names=names))
         found.changed.updated += len(old.rows)
         found.changed.deleted += len(gone)
@@ -321,7 +337,7 @@ class _Seen:
 
 def _version(table: Table, prepared: pa.RecordBatch, batch: pa.RecordBatch, rows: np.ndarray) -> pa.RecordBatch:
     """New versions of rows, with what stays of the old ones."""
-    arrays = [*prepared.columns, *(batch.column(at).take(pa.array(rows)) for at in (1, 2))]
+    arrays = [*prepared.columns, *(_taken(batch.column(at), rows) for at in (1, 2))]
     names = [*prepared.schema.names, ROW_ID, CREATED_AT]
     if table.design.key:
         arrays.append(pa.array(np.zeros(len(rows), np.bool_)))
@@ -340,20 +356,25 @@ class _Rows:
 
     def incoming(self) -> Incoming:
         """As they go to the table's rules."""
-        taken = pa.array(self.rows)
-        arrays = {name: array.take(taken) for name, array in self.given.items()}
+        arrays = {name: _taken(array, self.rows) for name, array in self.given.items()}
         return Incoming(len(self.rows), arrays, dict(zip(arrays, self.types, strict=True)))
 
 
+def _taken(array: pa.Array, rows: np.ndarray) -> pa.Array:
+    """Some of an array's rows, ascending."""
+    return array if len(rows) == len(array) else array.take(pa.array(rows))
+
+
 def _kinds(stmt: ast.Update | ast.Delete | ast.Merge, batch: pa.RecordBatch, actions: Sequence[str]) -> np.ndarray:
-    """What happens to each row."""
+    """What happens to each row: UPDATE, DELETE, INSERT or NOTHING."""
     match stmt:
         case ast.Update():
-            return np.full(batch.num_rows, "update")
+            return np.full(batch.num_rows, UPDATE, np.int8)
         case ast.Delete():
-            return np.full(batch.num_rows, "delete")
+            return np.full(batch.num_rows, DELETE, np.int8)
         case _:
-            chosen: np.ndarray = np.take(np.array(actions), batch.column(len(HIDDEN)).to_numpy())
+            kinds = np.array([KINDS.index(action) for action in actions], np.int8)
+            chosen: np.ndarray = np.take(kinds, batch.column(len(HIDDEN)).to_numpy())
             return chosen
 
 

@@ -60,20 +60,27 @@ def refuse_change(table: Table, stmt: ast.Update | ast.Delete | ast.Merge | ast.
                 )
 
 
+def marker_columns(table: Table) -> list[str]:
+    """What a marker says of the row that goes: its key, and what orders and places it; of a table without a key nothing."""
+    kept = {*table.design.key, table.design.sequence, table.design.partition} if table.design.key else set()
+    return [column.name for column in table.columns if column.id in kept]
+
+
 def marked(
     table: Table, old: Mapping[str, pa.Array], batch: pa.RecordBatch, rows: np.ndarray
 ) -> pa.RecordBatch:
-    """Markers for rows that go: of the old ones the key and the value of SEQUENCE BY.
+    """Markers for rows that go: ``marker_columns`` of the old ones, and NULL.
 
-    old    their columns by the names of SQL
+    old    the old rows' columns by the names of SQL
     batch  what was found, with row id and time of creation as columns 1 and 2, at ``rows``
     """
-    kept = {*table.design.key, table.design.sequence, table.design.partition}
+    kept = set(marker_columns(table))
     arrays = [
-        old[column.name] if column.id in kept else pa.nulls(len(rows), column.type.physical) for column in table.columns
+        old[column.name] if column.name in kept else pa.nulls(len(rows), column.type.physical) for column in table.columns
     ]
     plain = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays]
-    hidden = [batch.column(at).take(pa.array(rows)) for at in (1, 2)]
+    all_of_it = len(rows) == batch.num_rows
+    hidden = [batch.column(at) if all_of_it else batch.column(at).take(pa.array(rows)) for at in (1, 2)]
     names = [*(column.stored for column in table.columns), ROW_ID, CREATED_AT, DELETED]
     return pa.RecordBatch.from_arrays([*plain, *hidden, pa.array(np.ones(len(rows), np.bool_))], names=names)
 

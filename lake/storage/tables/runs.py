@@ -132,9 +132,12 @@ def merged_rows(known: Ints, more: Ints) -> Ints:
         more = more[np.append(True, more[1:] != more[:-1])]
     if not len(known):
         return more
-    at = np.searchsorted(known, more)
-    is_new = known[np.minimum(at, len(known) - 1)] != more
-    return np.insert(known, at[is_new], more[is_new])
+    if known[-1] < more[0]:
+        return np.concatenate([known, more])
+    is_new = known[np.minimum(np.searchsorted(known, more), len(known) - 1)] != more
+    found = np.concatenate([known, more[is_new]])
+    found.sort(kind="stable")  # which merges ascending runs in one pass
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
