@@ -2,6 +2,7 @@
 
     narrowed(int64 [1, 2, 300])        int16 [1, 2, 300]
     widened(int16 [1, 2, 300], int64)  int64 [1, 2, 300]
+    widened_row(int16 [1, 2], 1, int64)  int64 [2]
 
 Integers, dates, times, timestamps and scaled decimals become signed integers of 8, 16 or 32 bits; the codes of dictionaries
 likewise. Everything else stays as it is. NULLs stay where they are.
@@ -42,6 +43,17 @@ def widened(array: pa.Array, type: pa.DataType) -> pa.Array:
         return array
     whole = _whole(type)
     return array if whole is None else array.cast(whole).view(type)
+
+
+def widened_row(array: pa.Array, row: int, type: pa.DataType) -> pa.Array:
+    """One row of what ``widened`` answers, without a kernel; coded text as plain text."""
+    if isinstance(array, pa.DictionaryArray):
+        code = array.indices[row].as_py()
+        return pa.nulls(1, array.dictionary.type) if code is None else array.dictionary.slice(code, 1)
+    if array.type == type or not pa.types.is_signed_integer(array.type):
+        return array.slice(row, 1)
+    whole = _whole(type)
+    return array.slice(row, 1) if whole is None else pa.array([array[row].as_py()], whole).view(type)
 
 
 def _whole(type: pa.DataType) -> pa.DataType | None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.narrow import narrowed, widened
+from lake.narrow import narrowed, widened, widened_row
 
 TYPES = [pa.int16(), pa.int32(), pa.int64(), pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.time64("us")]
 
@@ -24,6 +24,7 @@ def test_values_come_back(type: pa.DataType, bits: int, data: st.DataObject) -> 
     assert narrow.type.bit_width <= type.bit_width
     assert widened(narrow, type).equals(array)
     assert widened(narrow.slice(1), type).equals(array.slice(1))
+    assert all(widened_row(narrow, row, type).equals(array.slice(row, 1)) for row in range(len(array)))
 
 
 def test_codes_of_dictionaries() -> None:
@@ -32,6 +33,7 @@ def test_codes_of_dictionaries() -> None:
     narrow = narrowed(coded)
     assert narrow.indices.type == pa.int8() and narrow.to_pylist() == coded.to_pylist()
     assert widened(narrow, pa.string()).indices.type == pa.int32()
+    assert [widened_row(narrow, row, pa.string()).to_pylist() for row in range(4)] == [["a"], ["b"], [None], ["a"]]
     many = pa.array([str(number) for number in range(200)]).dictionary_encode()
     assert narrowed(many).indices.type == pa.int16()
 

@@ -19,21 +19,26 @@ if TYPE_CHECKING:
     from lake.storage.catalog.model import Table
 
 
-def look_up(database: Database, name: tuple[str, ...], key: str) -> Result:
+def look_up(database: Database, name: tuple[str, ...], key: str, *, peek: bool = False) -> Result:
     """The row that has a key as it is at the newest commit, or no row.
 
     key    the value of the key's column, or values of its columns in their order between commas
+    peek   looks in memory only, so that an event loop may call it; NotInMemory where that does not tell
     42P01  no such table      42P16  a table without a key      22023  not as many values as the key has columns
     22P02  a value that does not cast to its column's type
     """
-    snapshot = database.lake.snapshot()
-    table = find_table(snapshot.state, name, database.name)
+    lake = database.lake
+    state = lake.state
+    table = find_table(state, name, database.name)
     values = _values(table, key)
     wanted = [Wanted.named(column) for column in table.columns]
-    rows = snapshot.table_by_id(table.id).lookup(values, wanted)
-    names = tuple(column.name for column in table.columns)
-    types = tuple(column.type for column in table.columns)
-    return Result(names, types, "SELECT", count=len(rows), version=snapshot.state.number, source=rows)
+    if peek:
+        rows = lake.peek(state, table.id, values, wanted)
+    else:
+        rows = lake.snapshot(state).table_by_id(table.id).lookup(values, wanted)
+    names = tuple([column.name for column in table.columns])
+    types = tuple([column.type for column in table.columns])
+    return Result(names, types, "SELECT", count=len(rows), version=state.number, source=rows)
 
 
 def _values(table: Table, key: str) -> list[object]:

@@ -46,6 +46,7 @@ from lake.net.threads import GONE, Stream, Threads
 from lake.roles import Principal, Role
 from lake.storage.commits.sequencer import Acknowledged
 from lake.storage.files import Files
+from lake.storage.tables.read import NotInMemory
 
 T = TypeVar("T")
 
@@ -271,8 +272,12 @@ class Node:
 
         42501  the caller may not read every column
         """
-        self.database.check_streams(principal, _name(table))
-        return await self.call(lambda: look_up(self.database, _name(table), key))
+        name = _name(table)
+        self.database.check_streams(principal, name)
+        try:
+            return look_up(self.database, name, key, peek=True)
+        except NotInMemory:
+            return await self.call(lambda: look_up(self.database, name, key))
 
     async def watch(
         self, principal: Principal, table: str, after: int | None, *, old: bool, encode: Encode

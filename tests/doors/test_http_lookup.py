@@ -34,6 +34,15 @@ def test_the_newest_row_of_a_key(node: Node, wire: Wire) -> None:
     assert node.sql("SELECT count(*) AS n FROM users") == [{"n": 2}]
 
 
+@pytest.mark.parametrize("format", ["json", "arrow", "typed", "csv"])
+def test_a_query_of_one_key_answers_the_same_each_time(wire: Wire, format: str) -> None:
+    """From a file, then from memory, where it is found without a thread. HTTP Streams 1."""
+    query = "SELECT id, name FROM users WHERE id = 3"
+    first, *more = (wire.send("POST", f"/sql?format={format}", query) for _ in range(3))
+    assert first.status == 200 and b"eve" in first.body
+    assert [(reply.status, reply.body) for reply in more] == [(200, first.body)] * 2
+
+
 def test_keys_of_several_columns(node: Node, wire: Wire) -> None:
     """Values stand between commas in the order of the key. HTTP Streams 2."""
     assert wire.send("GET", "/lookup/pairs/x%20y,2024-01-01,1.5").json() == [

@@ -140,12 +140,13 @@ def _are_rows(rows: Any) -> bool:
 
 
 def _encoded(known: Result, format: str) -> bytes:
-    """A remembered answer as bytes, which are remembered with it; there are few formats, and the answer is small."""
+    """An answer at hand as bytes, which are remembered with one that is; there are few formats, and the answer is small."""
     kept = known.encoded
-    assert kept is not None, "what is remembered has a place for this"
-    body = kept.get(format)
+    body = None if kept is None else kept.get(format)
     if body is None:
-        body = kept[format] = b"".join(encode.STREAMS[format](known))
+        body = b"".join(encode.STREAMS[format](known))
+        if kept is not None:
+            kept[format] = body
     return body
 
 

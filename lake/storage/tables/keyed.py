@@ -28,11 +28,12 @@ from lake.storage.catalog.model import DELETED, DataFile, Design, Table
 from lake.storage.tables.columns import decoded
 from lake.storage.tables.combine import combine
 from lake.storage.tables.keys import Ints
-from lake.storage.tables.read import Reader, Wanted, chunk_column, group_arrays
+from lake.storage.tables.read import NotInMemory, Reader, Wanted, chunk_column, group_arrays
 from lake.storage.tables.runs import NO_ROWS, GroupRuns, Rule, Run, meet, meet_file, merged_rows, put_together, run_of
 from lake.storage.tail.tail import Tail
 from lake.types import BOOLEAN
 
+AT_ONCE_ROWS_MAX: Final = 4_096  # new rows of a tail that are put into its index by who cannot wait: about 1 ms
 VIEWS_KEPT: Final = 4  # of a table: the newest commit, and what transactions read
 INDEXES_KEPT: Final = 16  # of a table: they share what they have in common
 LINKS_NEAR: Final = 16  # of a tail that are looked through by themselves, each with few rows

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from lake.narrow import widened
+from lake.narrow import widened_row
 from lake.rows import Predicate
 from lake.storage.catalog.model import DELETED, SYSTEM_COLUMNS, Column, DataFile, Table
 from lake.storage.tables.keyed import KeyedTables, KeyedView, TailIndex
@@ -221,7 +221,7 @@ def _of_file(
     arrays = [
         system_column(file, group, column.stored, row, 1)
         if column.stored in made
-        else widened(found[column.stored].slice(row, 1), column.type.physical)
+        else widened_row(found[column.stored], row, column.type.physical)
         for column in columns
     ]
     if not columns:
