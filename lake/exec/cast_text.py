@@ -17,11 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.arrow_names import zone_of_type
+from lake.compiled import COMPILED_ROWS
 from lake.errors import DatatypeMismatch, InvalidText, LakeError
 from lake.exec import decimals
 from lake.exec.constants import list_array, list_parts, map_entries, to_array
 from lake.exec.kernels import views
 from lake.exec.per_row import per_row
+from lake.exec.plain_text import read_plain_texts, written_decimals
 from lake.exec.spellings import duration_text, unit_of
 from lake.sql import literals
 from lake.types import (
@@ -64,10 +66,14 @@ _BRACED_ITEM: Final = re.compile(
 
 @per_row
 def from_text(value: pa.Array, target: Type, *, is_try: bool, zone: str) -> pa.Array:
-    """Text as ``target``. What Arrow does not read goes row by row: zones, spellings of SQL, and texts to be refused.
+    """Text as ``target``. What neither kernels nor Arrow read goes row by row: spellings of SQL, and texts to be refused.
 
     22P02  a text that is no value of the type     22003, 22008  a value out of the type's range
     """
+    if len(value) >= COMPILED_ROWS and isinstance(target, Integer | Decimal | Timestamp):
+        quick = read_plain_texts(value, target, zone)
+        if quick is not None:
+            return quick
     if isinstance(target, Integer | Float | Date) or target == Timestamp(False):
         quick = _read_plainly(value, target)
         if quick is not None:
@@ -343,22 +349,13 @@ def one_float_text(number: Any, bits: int = 64) -> str:
 
 @per_row
 def decimal_text(value: pa.Array, scale: int) -> pa.Array:
-    """Decimals with all digits of their scale. Those of more than 64 bits go row by row: Arrow writes exponents."""
+    """Decimals with all digits of their scale. Few, and those of more than 64 bits, go row by row: Arrow writes exponents."""
     found = decimals.scaled(value)
     assert found is not None and not isinstance(found.values, int)
-    if found.is_wide or scale > DECIMAL_INT64_DIGITS_MAX:
+    if found.is_wide or scale > DECIMAL_INT64_DIGITS_MAX or len(value) < COMPILED_ROWS:
         shown = [one_decimal_text(number, scale) for number in found.integers()]
         return pa.array(shown, pa.string(), mask=None if found.valid is None else found.valid == 0)
-    if scale == 0:
-        return views.to_array(found.values, pa.int64(), found.valid).cast(pa.string())
-    magnitude = np.abs(found.values)
-    whole = views.to_array(magnitude // 10**scale, pa.int64(), found.valid).cast(pa.string())
-    rest = views.to_array(magnitude % 10**scale, pa.int64(), found.valid).cast(pa.string())
-    text = pc.binary_join_element_wise(whole, pc.ascii_lpad(rest, scale, "0"), ".")
-    negative = found.values < 0
-    if negative.any():
-        text = pc.if_else(views.to_boolean(negative), pc.binary_join_element_wise("-", text, ""), text)
-    return text
+    return written_decimals(found.values, found.valid, scale)
 
 
 def one_decimal_text(number: int, scale: int) -> str:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lake.doors.postgres.binary import numeric_bytes
-from lake.exec.kernels.tuples import find_fields, gather_bytes, gather_fixed, scaled_numerics
+from lake.exec.kernels.tuples import (
+    NUMERIC_BYTES_MAX,
+    find_fields,
+    gather_bytes,
+    gather_fixed,
+    scaled_numerics,
+    write_numerics,
+)
 
 FIELDS = st.lists(st.one_of(st.none(), st.binary(max_size=5)), min_size=2, max_size=2)
 
@@ -88,3 +96,21 @@ def test_numerics_are_scaled(value: Decimal, scale: int) -> None:
             assert (int(row), int(made[0])) == (-1, expected)
         else:
             assert int(row) == 0
+
+
+@settings(deadline=None)
+@given(
+    numbers=st.lists(st.one_of(st.none(), st.integers(-(10**18) + 1, 10**18 - 1), st.integers(-9, 9).map(lambda n: n * 10**16)), min_size=1),
+    scale=st.integers(0, 18),
+)
+def test_numerics_are_written(numbers: list[int | None], scale: int) -> None:
+    """As one numeric after the other is made; NULL has no bytes."""
+    values = np.array([number or 0 for number in numbers], np.int64)
+    valid = np.array([number is not None for number in numbers], np.uint8)
+    with localcontext(prec=40):
+        expected = [b"" if number is None else numeric_bytes(Decimal(number).scaleb(-scale)) for number in numbers]
+    for function in (write_numerics, write_numerics.py_func):
+        offsets, made = np.zeros(len(numbers) + 1, np.int32), np.zeros(len(numbers) * NUMERIC_BYTES_MAX, np.uint8)
+        size = int(function(values, valid, scale, offsets, made))
+        assert [made[start:end].tobytes() for start, end in itertools.pairwise(offsets)] == expected
+        assert size == offsets[-1]

@@ -2,7 +2,8 @@
 
 Reading order: ``views`` (Arrow to numpy and back), ``hashing``, ``tables``, ``text_table`` and ``groups`` (numbers of
 keys), ``join``, ``partition``, ``sorting``, ``order``, ``search``, ``decimals``, ``aggregates``, ``extremes``, ``moments``,
-``exact_sum``, ``frames``, ``strings``, ``similarity``, ``ranges``, ``tuples``.
+``exact_sum``, ``frames``, ``strings``, ``similarity``, ``ranges``, ``numerals``, ``tuples``,
+``fields``, ``layout``.
 
     @kernel
     def add_ones(values, out):
@@ -32,6 +33,7 @@ __all__ = ["KERNELS", "REHEARSALS", "Kernel", "interpreted", "kernel", "rehearsa
 MODULES: Final = (
     "tables", "text_table", "groups", "partition", "join", "sorting", "order", "search", "decimals", "aggregates",
     "extremes", "moments", "exact_sum", "frames", "strings", "similarity", "gammas", "json", "ranges", "tuples",
+    "numerals", "fields", "layout",
 )
 BELOW: Final = ("lake.storage.tables.pages", "lake.sql.plain_rows")
 """Modules of the layers below that have kernels."""

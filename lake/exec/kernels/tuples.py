@@ -1,4 +1,4 @@
-"""Tuples of Postgres's binary COPY taken apart: where each field lies, then each column's bytes by themselves.
+"""Tuples of Postgres's binary COPY taken apart: where each field lies, then each column's bytes by themselves; numerics made.
 
     count (int16) | length (int32) bytes | length (int32) bytes | ..        a count of -1 ends the rows
 
@@ -7,12 +7,15 @@ Numbers are big-endian. Source: PostgreSQL documentation, COPY, Binary Format.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from lake.exec.kernels import kernel, rehearsal
+from lake.exec.kernels.views import ALL_VALID
 
+NUMERIC_BYTES_MAX: Final = 28  # eight of head and ten groups of four digits: a short decimal has no more
+_BEFORE: Final = 5  # groups before the point
 MORE, ENDED, WRONG_COUNT, WRONG_LENGTH = 0, 1, 2, 3
 
 
@@ -148,6 +151,59 @@ def scaled_numerics(body: Any, starts: Any, lengths: Any, scale: Any, limit: Any
     return np.int64(-1)
 
 
+@kernel
+def write_numerics(values: Any, valid: Any, scale: Any, offsets: Any, made: Any) -> Any:
+    """Puts scaled integers as numerics one behind the other, without groups of zeros at either end; answers their bytes.
+
+    values   int64[rows]  in        valid  uint8[rows] or empty  in    scale  int64  in  0 to 18
+    offsets  int32[rows + 1]  out   made   uint8[rows * NUMERIC_BYTES_MAX]  out
+    """
+    after = (scale + 3) // 4
+    unit, odd = np.uint64(1), np.uint64(1)
+    for place in range(scale):
+        unit *= np.uint64(10)
+        if place < scale % 4:
+            odd *= np.uint64(10)
+    groups = np.zeros(_BEFORE + after, np.int64)
+    at = np.int64(0)
+    offsets[0] = 0
+    for row in range(values.size):
+        if valid.size > 0 and valid[row] == 0:
+            offsets[row + 1] = at
+            continue
+        negative = values[row] < 0
+        number = np.uint64(-values[row]) if negative else np.uint64(values[row])
+        whole = number // unit
+        part = number - whole * unit
+        last = _BEFORE + after - 1
+        if scale % 4:
+            groups[last] = np.int64(part % odd * (np.uint64(10_000) // odd))
+            part //= odd
+            last -= 1
+        for place in range(last, _BEFORE - 1, -1):
+            groups[place] = np.int64(part % np.uint64(10_000))
+            part //= np.uint64(10_000)
+        for place in range(_BEFORE - 1, -1, -1):
+            groups[place] = np.int64(whole % np.uint64(10_000))
+            whole //= np.uint64(10_000)
+        first, end = 0, groups.size
+        while end > 0 and groups[end - 1] == 0:
+            end -= 1
+        while first < end and groups[first] == 0:
+            first += 1
+        weight = _BEFORE - 1 - first if end > first else 0
+        made[at], made[at + 1] = 0, end - first
+        made[at + 2], made[at + 3] = weight >> 8 & 255, weight & 255
+        made[at + 4], made[at + 5] = 64 if negative else 0, 0
+        made[at + 6], made[at + 7] = 0, scale
+        at += 8
+        for place in range(first, end):
+            made[at], made[at + 1] = groups[place] >> 8, groups[place] & 255
+            at += 2
+        offsets[row + 1] = at
+    return at
+
+
 @rehearsal
 def _rehearse() -> None:
     body = np.frombuffer(b"\x00\x01\x00\x00\x00\x0a\x00\x01\x00\x00\x00\x00\x00\x00\x00\x07\xff\xff", np.uint8).copy()
@@ -156,3 +212,5 @@ def _rehearse() -> None:
     gather_fixed(body, starts[0, :1], lengths[0, :1], np.zeros((1, 10), np.uint8))
     gather_bytes(body, starts[0, :1], lengths[0, :1], np.zeros(1, np.int32), np.zeros(10, np.uint8))
     scaled_numerics(body, starts[0, :1], lengths[0, :1], 2, 10**18, np.zeros(1, np.int64))
+    for valid in (ALL_VALID, np.ones(1, np.uint8)):
+        write_numerics(np.ones(1, np.int64), valid, 2, np.zeros(2, np.int32), np.zeros(NUMERIC_BYTES_MAX, np.uint8))
