@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from lake.exec.cast import interval_parts
 from lake.exec.kernels import views
+from lake.exec.kernels.tuples import NUMERIC_BYTES_MAX, write_numerics
 from lake.exec.per_row import per_row
 from lake.rows import physical_array
 from lake.types import (
@@ -133,50 +134,12 @@ def _intervals(column: pa.Array) -> pa.Array:
 
 
 def _numerics(column: pa.Array, scale: int) -> pa.Array:
-    """Scaled int64 as numerics: all groups of all rows at once, then without the zero groups at either end."""
-    values = views.values_of(column)
-    if column.null_count:
-        values = np.where(views.valid_of(column) == 1, values, 0)
-    size = np.abs(values)
-    whole, part = np.divmod(size, np.int64(10**scale))
-    after = -(-scale // 4)
-    before = -(-(18 - scale) // 4) if scale < 18 else 0
-    if scale % 4:
-        pieces = np.int64(10 ** (4 - scale % 4))
-        last, part = part % (10 ** (scale % 4)) * pieces, part // (10 ** (scale % 4))
-    groups = np.empty((len(values), before + after), np.int64)
-    place = before + after
-    if scale % 4:
-        place -= 1
-        groups[:, place] = last
-    while place > before:
-        place -= 1
-        part, groups[:, place] = np.divmod(part, GROUP)
-    for place in range(before - 1, -1, -1):
-        whole, groups[:, place] = np.divmod(whole, GROUP)
-    return _with_nulls(_numeric_bytes(groups, values < 0, before, scale), column)
-
-
-def _numeric_bytes(groups: Any, negative: Any, before: int, scale: int) -> pa.Array:
-    """Rows of base-10,000 groups, ``before`` of them ahead of the point, as the bytes of numerics."""
-    rows, width = groups.shape
-    filled = groups != 0
-    some = filled.any(axis=1)
-    first = np.where(some, filled.argmax(axis=1), 0)
-    last = np.where(some, width - filled[:, ::-1].argmax(axis=1), 0)
-    words = np.empty((rows, 4 + width), ">i2")
-    words[:, 0] = last - first
-    words[:, 1] = np.where(some, before - 1 - first, 0)
-    words[:, 2] = np.where(negative, 0x4000, 0)
-    words[:, 3] = scale
-    words[:, 4:] = groups
-    places = np.arange(width)
-    kept = np.ones((rows, 4 + width), np.bool_)
-    kept[:, 4:] = (places >= first[:, None]) & (places < last[:, None])
-    offsets = np.zeros(rows + 1, np.int32)
-    np.cumsum(kept.sum(axis=1) * 2, out=offsets[1:])
-    chosen = np.ascontiguousarray(words[kept])
-    return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(chosen.view(np.uint8))])
+    """Scaled int64 as numerics."""
+    valid = views.valid_of(column)
+    offsets, made = np.empty(len(column) + 1, np.int32), np.empty(len(column) * NUMERIC_BYTES_MAX, np.uint8)
+    mask = views.ALL_VALID if valid is None else valid
+    size = write_numerics.over(len(column))(views.values_of(column), mask, scale, offsets, made)
+    return views.text_array(offsets, made[:size].copy(), pa.binary(), valid)
 
 
 @per_row

@@ -1,4 +1,4 @@
-"""COPY FROM STDIN and COPY TO STDOUT: what they say, rows to lines, lines to columns.
+"""COPY FROM STDIN and COPY TO STDOUT: what they say, and rows to lines.
 
     COPY t (a, b) FROM STDIN (FORMAT csv, HEADER)       COPY (SELECT ..) TO STDOUT WITH CSV DELIMITER ';'
 
@@ -7,7 +7,6 @@ Source: PostgreSQL documentation, COPY. Spec: Doors, Postgres door.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,11 +15,13 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pcsv
 
+from lake.doors.postgres.rows import HEAD_BYTES, begun, lengths_of
 from lake.doors.postgres.text import text_column
-from lake.errors import BadCopyData, FeatureNotSupported, InvalidParameter, SyntaxFailure
+from lake.errors import FeatureNotSupported, InvalidParameter, SyntaxFailure
 from lake.exec.kernels import views
+from lake.exec.kernels.layout import find_marked, place_lines
+from lake.exec.kernels.strings import equal_mask
 from lake.types import Type
 
 _NAME: Final = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
@@ -35,9 +36,6 @@ _COPY_OUT: Final = re.compile(
 )
 _OPTION_TOKEN: Final = re.compile(rf"\s*(?P<text>[eE]?'(?:[^']|'')*')|\s*(?P<word>{_NAME}|\d+)|\s*(?P<sign>[(),*])")
 _ESCAPES: Final = {"\\b": "\b", "\\f": "\f", "\\n": "\n", "\\r": "\r", "\\t": "\t", "\\v": "\v"}
-_NOTHING: Final = pa.scalar(b"", pa.binary())
-_HEAD: Final = np.dtype([("tag", "u1"), ("size", ">i4")])
-BLOCK_BYTES: Final = 4 << 20  # of lines that become one batch of columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,164 +170,61 @@ def _plain(word: str) -> str:
 
 def copy_lines(copy: Copy, batch: pa.RecordBatch, types: Sequence[Type], zone: str) -> bytes:
     """The rows of a batch as CopyData messages, one for each."""
-    parts: list[Any] = []
-    for column, type in zip(batch.columns, types, strict=True):
-        texts = text_column(column, type, zone).cast(pa.string())
-        escaped = _csv_value(copy, texts) if copy.csv else _text_value(copy, texts)
-        parts.append(escaped.fill_null(copy.null).cast(pa.binary()))
-    if not parts:
-        lines = pa.array([b"\n"] * batch.num_rows, pa.binary())
-    else:
-        joined = pc.binary_join_element_wise(*parts, pa.scalar(copy.delimiter.encode(), pa.binary()))
-        lines = pc.binary_join_element_wise(joined, pa.scalar(b"\n", pa.binary()), _NOTHING)
-    return _messages(lines)
+    columns = zip(batch.columns, types, strict=True)
+    return _messages(copy, batch.num_rows, [text_column(column, type, zone) for column, type in columns])
 
 
 def header_line(copy: Copy, names: Sequence[str]) -> bytes:
     """The line of column names as a CopyData message."""
-    texts = pa.array(list(names), pa.string())
-    shown = _csv_value(copy, texts) if copy.csv else _text_value(copy, texts)
-    return _messages(pa.array([(copy.delimiter.join(shown.to_pylist()) + "\n").encode()], pa.binary()))
+    return _messages(copy, 1, [pa.array([name.encode()], pa.binary()) for name in names])
+
+
+def _messages(copy: Copy, rows: int, columns: Sequence[pa.Array]) -> bytes:
+    """Each row's values with a delimiter between them and a line's end behind, as a message."""
+    if not rows:
+        return b""
+    shown = [_csv_value(copy, column) if copy.csv else _text_value(copy, column) for column in columns]
+    texts = [(*views.text_of(column), views.mask_of(column)) for column in shown]
+    null = np.frombuffer(copy.null.encode(), np.uint8).copy()
+    sizes = np.full(rows, HEAD_BYTES + max(len(texts), 1), np.int64)
+    for offsets, _, valid in texts:
+        sizes += lengths_of(offsets, valid)
+        if valid.size:
+            sizes += (1 - valid.astype(np.int64)) * len(null)
+    places, out = begun(sizes, "d")
+    for place, (offsets, characters, valid) in enumerate(texts, 1):
+        behind = 10 if place == len(texts) else ord(copy.delimiter)
+        place_lines.over(rows)(offsets, characters, valid, null, behind, places, out)
+    if not texts:
+        out[places] = 10
+    return bytes(out)
 
 
 def _text_value(copy: Copy, texts: pa.Array) -> pa.Array:
-    special = pc.match_substring_regex(texts, "[\\\\\b\f\n\r\t\v" + re.escape(copy.delimiter) + "]")
-    if not pc.any(special).as_py():
+    if not _marked(texts, "".join(("\\", *_ESCAPES.values(), copy.delimiter))).any():
         return texts
-    made = pc.replace_substring(texts, "\\", "\\\\")
+    made = pc.replace_substring(texts.cast(pa.string()), "\\", "\\\\")
     for escape, char in _ESCAPES.items():
         made = pc.replace_substring(made, char, escape)
     return made if copy.delimiter == "\t" else pc.replace_substring(made, copy.delimiter, "\\" + copy.delimiter)
 
 
 def _csv_value(copy: Copy, texts: pa.Array) -> pa.Array:
-    pattern = f"[\\n\\r{re.escape(copy.quote + copy.delimiter + copy.escape)}]|^{re.escape(copy.null)}$|^\\\\\\.$"
-    must = pc.match_substring_regex(texts, pattern)
-    if not copy.force_quote and not pc.any(must).as_py():
+    must = _marked(texts, f"\n\r{copy.quote}{copy.delimiter}{copy.escape}").view(np.bool_)
+    for whole in (copy.null, "\\."):
+        must |= equal_mask(texts, whole).view(np.bool_)
+    if not copy.force_quote and not must.any():
         return texts
-    made = pc.replace_substring(texts, copy.escape, copy.escape * 2)
+    made = pc.replace_substring(texts.cast(pa.string()), copy.escape, copy.escape * 2)
     if copy.quote != copy.escape:
         made = pc.replace_substring(made, copy.quote, copy.escape + copy.quote)
     quoted = pc.binary_join_element_wise(copy.quote, made, copy.quote, "")
-    return quoted if copy.force_quote else pc.if_else(must, quoted, texts)
+    return quoted if copy.force_quote else pc.if_else(pa.array(must), quoted, texts.cast(pa.string()))
 
 
-def _messages(lines: Any) -> bytes:
-    lines = lines.combine_chunks() if isinstance(lines, pa.ChunkedArray) else lines
-    offsets = views.buffer_view(lines.buffers()[1], np.int32, len(lines) + 1, lines.offset)
-    head = np.empty(len(lines), _HEAD)
-    head["tag"] = ord("d")
-    head["size"] = np.diff(offsets) + 4
-    places = np.arange(len(lines) + 1, dtype=np.int32) * _HEAD.itemsize
-    heads = pa.Array.from_buffers(
-        pa.binary(), len(lines), [None, pa.py_buffer(places), pa.py_buffer(head.view(np.uint8))]
-    )
-    joined = pc.binary_join_element_wise(heads, lines, _NOTHING)
-    end = views.buffer_view(joined.buffers()[1], np.int32, len(joined) + 1, joined.offset)
-    return bytes(joined.buffers()[2].slice(int(end[0]), int(end[-1]) - int(end[0])))
-
-
-# --- lines to columns ------------------------------------------------------------------------------------------------
-
-
-class Blocks:
-    """Bytes as they come, cut after whole rows."""
-
-    def __init__(self, copy: Copy) -> None:
-        self._copy = copy
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def add(self, received: bytes) -> bytes | None:
-        """Takes what came; answers whole rows once they are worth a batch."""
-        self._parts.append(received)
-        self._size += len(received)
-        if self._size < BLOCK_BYTES:
-            return None
-        body = b"".join(self._parts)
-        end = self._end_of_rows(body)
-        self._parts, self._size = [body[end:]], len(body) - end
-        return body[:end] or None
-
-    def rest(self) -> bytes:
-        """What is left at the end."""
-        body = b"".join(self._parts)
-        self._parts, self._size = [], 0
-        return body
-
-    def _end_of_rows(self, body: bytes) -> int:
-        if self._copy.binary:
-            return len(body)
-        end = body.rfind(b"\n") + 1
-        if not self._copy.csv:
-            return end
-        quote = self._copy.quote.encode()
-        while end and body.count(quote, 0, end) % 2:  # a line end inside quotes ends no row
-            end = body.rfind(b"\n", 0, end - 1) + 1
-        return end
-
-
-def read_lines(copy: Copy, body: bytes, names: Sequence[str], *, is_first: bool) -> pa.Table:
-    """Whole rows as columns of text under ``names``.
-
-    22P04  a row of another number of columns      22021  bytes that are not UTF8
-    """
-    if copy.header and is_first:
-        body = _after_header(copy, body)
-    end = body.rstrip(b"\r\n")
-    if end == b"\\." or end.endswith(b"\n\\."):
-        body = end[:-2]
-    if not body.strip(b"\r\n"):
-        if len(names) != 1 or not body:
-            return pa.table({name: pa.array([], pa.string()) for name in names})
-    parse = pcsv.ParseOptions(
-        delimiter=copy.delimiter, quote_char=copy.quote if copy.csv else False, double_quote=copy.csv,
-        escape_char=copy.escape if copy.csv and copy.escape != copy.quote else False,
-        newlines_in_values=copy.csv, ignore_empty_lines=False,
-    )  # fmt: skip
-    convert = pcsv.ConvertOptions(
-        column_types={name: pa.string() for name in names}, null_values=[copy.null], strings_can_be_null=True,
-        quoted_strings_can_be_null=False, check_utf8=True,
-    )  # fmt: skip
-    read = pcsv.ReadOptions(column_names=list(names), block_size=max(len(body) + 1, 1 << 16), use_threads=False)
-    try:
-        table = pcsv.read_csv(io.BytesIO(body), read, parse, convert)
-    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-        raise BadCopyData(f"COPY: {str(error).splitlines()[0]}") from None
-    if copy.csv:
-        return table
-    return pa.table([_unescaped(column) for column in table.columns], names=list(names))
-
-
-def _after_header(copy: Copy, body: bytes) -> bytes:
-    place = 0
-    while True:
-        end = body.find(b"\n", place) + 1
-        if not end:
-            return b""
-        if not copy.csv or body.count(copy.quote.encode(), 0, end) % 2 == 0:
-            return body[end:]
-        place = end
-
-
-def _unescaped(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text-format values with their backslashes undone; few have any."""
-    if not pc.any(pc.match_substring(column, "\\")).as_py():
-        return column
-    return pa.chunked_array([pa.array([_unescape(v) for v in chunk.to_pylist()], pa.string()) for chunk in column.chunks])
-
-
-_ESCAPED: Final = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)", re.S)
-
-
-def _unescape(value: str | None) -> str | None:
-    return None if value is None else _ESCAPED.sub(_char, value)
-
-
-def _char(found: re.Match[str]) -> str:
-    code = found[1]
-    if code[0] == "x" and len(code) > 1:
-        return chr(int(code[1:], 16))
-    if code[0] in "01234567":
-        return chr(int(code, 8))
-    return _ESCAPES.get(found[0], code)
+def _marked(texts: pa.Array, characters: str) -> Any:
+    """uint8[rows]: which texts have one of the characters, all of one byte."""
+    marks, mask = np.zeros(256, np.uint8), np.zeros(len(texts), np.uint8)
+    marks[list(characters.encode())] = 1
+    find_marked.over(len(texts))(*views.text_of(texts), marks, mask)
+    return mask

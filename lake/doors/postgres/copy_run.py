@@ -10,22 +10,23 @@ import queue
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
 from lake.db.prepared import prepare
 from lake.db.write.copy import copy_columns, copy_rows
 from lake.db.write.incoming import Incoming
-from lake.doors.postgres.copy import Blocks, Copy, copy_lines, header_line, read_lines
+from lake.doors.postgres.copy import Copy, copy_lines, header_line
 from lake.doors.postgres.copy_binary import END, HEAD, Tuples, with_head
+from lake.doors.postgres.copy_text import Lines
 from lake.doors.postgres.messages import encode
 from lake.doors.postgres.portals import SLICE_ROWS, Running
 from lake.doors.postgres.rows import BINARY_FORMAT, data_rows
 from lake.errors import LakeError, ProtocolViolation, QueryCanceled
+from lake.sql.catalog import Settings
 from lake.storage.catalog.model import Table
 
 if TYPE_CHECKING:
     from lake.doors.postgres.connection import Connection
 
+BLOCK_BYTES: Final = 4 << 20  # of what is received that becomes one batch of columns
 BLOCKS_WAITING: Final = 4
 WAIT_SECS: Final = 0.25  # between two looks whether the writing has ended meanwhile
 
@@ -49,9 +50,9 @@ class _Incoming:
             except queue.Full:
                 continue
 
-    def columns(self) -> Iterator[pa.Table | Incoming]:
-        """The blocks as columns: of text, or typed where they came in the binary format."""
-        return self._typed() if self._copy.binary else self._texts()
+    def columns(self, settings: Settings) -> Iterator[Incoming]:
+        """The blocks as columns of the table."""
+        return self._tuples() if self._copy.binary else self._lines(settings)
 
     def _blocks(self) -> Iterator[bytes]:
         while (block := self._waiting.get()) is not None:
@@ -59,7 +60,7 @@ class _Incoming:
                 raise block
             yield block
 
-    def _typed(self) -> Iterator[Incoming]:
+    def _tuples(self) -> Iterator[Incoming]:
         columns = {column.name: column.type for column in self._table.columns}
         tuples = Tuples(self._names, [columns[name] for name in self._names])
         for block in self._blocks():
@@ -68,11 +69,15 @@ class _Incoming:
                 yield made
         tuples.finish()
 
-    def _texts(self) -> Iterator[pa.Table]:
-        is_first = True
+    def _lines(self, settings: Settings) -> Iterator[Incoming]:
+        lines = Lines(self._copy, self._table, self._names, settings)
         for block in self._blocks():
-            yield read_lines(self._copy, block, self._names, is_first=is_first)
-            is_first = False
+            made = lines.columns(block)
+            if made is not None:
+                yield made
+        made = lines.columns(b"", is_last=True)
+        if made is not None:
+            yield made
 
 
 async def copy_in(connection: Connection, copy: Copy) -> None:
@@ -90,13 +95,13 @@ async def copy_in(connection: Connection, copy: Copy) -> None:
 
     def write() -> int:
         try:
-            return copy_rows(session, table, incoming.columns())
+            return copy_rows(session, table, incoming.columns(session.statement_settings()))
         finally:
             incoming.is_ended = True
 
     writing = asyncio.ensure_future(connection.node.call(write))
     try:
-        await _receive(connection, copy, incoming)
+        await _receive(connection, incoming)
         rows = await writing
     except BaseException as error:
         if not writing.done():
@@ -110,17 +115,21 @@ async def copy_in(connection: Connection, copy: Copy) -> None:
     wire.send(encode("CommandComplete", f"COPY {rows}"))
 
 
-async def _receive(connection: Connection, copy: Copy, incoming: _Incoming) -> None:
+async def _receive(connection: Connection, incoming: _Incoming) -> None:
     """Passes on what the client sends until it says that it is done. Refused rows show when it has."""
-    blocks = Blocks(copy)
+    parts: list[bytes] = []
+    size = 0
     failure: LakeError | None = None
     while True:
         name, fields = await connection.wire.message()
         match name:
             case "CopyData":
-                block = blocks.add(fields["body"])
-                if block is not None and not incoming.is_ended:
-                    await connection.node.call(lambda block=block: incoming.put(block))  # type: ignore[misc]
+                parts.append(fields["body"])
+                size += len(fields["body"])
+                if size >= BLOCK_BYTES:
+                    block, parts, size = b"".join(parts), [], 0
+                    if not incoming.is_ended:
+                        await connection.node.call(lambda block=block: incoming.put(block))  # type: ignore[misc]
             case "CopyDone":
                 break
             case "CopyFail":
@@ -132,10 +141,9 @@ async def _receive(connection: Connection, copy: Copy, incoming: _Incoming) -> N
                 raise failure
         if connection.cancellation.is_stopped:
             connection.cancellation.check()
-    rest = blocks.rest()
     if not incoming.is_ended:
-        if rest:
-            await connection.node.call(lambda: incoming.put(rest))
+        if parts:
+            await connection.node.call(lambda: incoming.put(b"".join(parts)))
         await connection.node.call(lambda: incoming.put(None))
 
 

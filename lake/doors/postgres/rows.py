@@ -1,4 +1,4 @@
-"""Batches of a result as DataRow messages: every column at once, then one join makes all messages of a batch.
+"""Batches of a result as DataRow messages: every column at once, then kernels lay all messages of a batch out.
 
     D | size | columns | length value | length value | ..
 
@@ -13,22 +13,21 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lake.db.describe import Description
 from lake.db.origins import NOWHERE
-from lake.doors.postgres.binary import binary_column, length_prefix, size_of
+from lake.doors.postgres.binary import binary_column, size_of
 from lake.doors.postgres.messages import Field, encode
 from lake.doors.postgres.text import text_column
 from lake.exec.kernels import views
+from lake.exec.kernels.layout import place_fields, place_heads
 from lake.types import Decimal, Type, pg_oid
 
 TEXT_FORMAT: Final = 0
 BINARY_FORMAT: Final = 1
 DESCRIPTIONS_KEPT: Final = 1_024
 BYTES_MAX: Final = 1 << 30  # of the messages of one slice: Arrow's 32-bit offsets end at twice that
-_HEAD: Final = np.dtype([("tag", "u1"), ("size", ">i4"), ("columns", ">u2")])
-_NOTHING: Final = pa.scalar(b"", pa.binary())
+HEAD_BYTES: Final = 5  # a tag and a size
 
 
 @lru_cache(DESCRIPTIONS_KEPT)
@@ -56,32 +55,29 @@ def data_rows(
         half = batch.num_rows // 2
         parts_of = (batch.slice(0, half), batch.slice(half))
         return b"".join(data_rows(part, types, formats, zone, tag) for part in parts_of)
-    head = np.empty(batch.num_rows, _HEAD)
-    head["tag"] = ord(tag)
-    head["columns"] = len(types)
-    parts: list[Any] = []
-    sizes = np.full(batch.num_rows, _HEAD.itemsize - 1, np.int64)
-    for column, type, format in zip(batch.columns, types, formats, strict=True):
-        values = binary_column(column, type) if format == BINARY_FORMAT else text_column(column, type, zone)
-        parts += [length_prefix(values), values.fill_null(b"") if values.null_count else values]
-        offsets = views.buffer_view(parts[-1].buffers()[1], np.int32, len(values) + 1, parts[-1].offset)
-        sizes += np.diff(offsets) + 4
-    head["size"] = sizes
-    joined = pc.binary_join_element_wise(_heads(head), *parts, _NOTHING)
-    return _content(joined)
+    columns = [
+        binary_column(column, type) if format == BINARY_FORMAT else text_column(column, type, zone)
+        for column, type, format in zip(batch.columns, types, formats, strict=True)
+    ]
+    texts = [(*views.text_of(column), views.mask_of(column)) for column in columns]
+    sizes = np.full(batch.num_rows, HEAD_BYTES + 2 + 4 * len(texts), np.int64)
+    for offsets, _, valid in texts:
+        sizes += lengths_of(offsets, valid)
+    places, out = begun(sizes, tag, len(texts))
+    for offsets, characters, valid in texts:
+        place_fields.over(len(places))(offsets, characters, valid, places, out)
+    return bytes(out)
 
 
-def _heads(head: Any) -> pa.Array:
-    offsets = np.arange(len(head) + 1, dtype=np.int32) * _HEAD.itemsize
-    return pa.Array.from_buffers(pa.binary(), len(head), [None, pa.py_buffer(offsets), pa.py_buffer(head.view(np.uint8))])
+def lengths_of(offsets: Any, valid: Any) -> Any:
+    """The bytes of each text, 0 of NULL."""
+    lengths = np.diff(offsets)
+    return lengths * valid if valid.size else lengths
 
 
-def _content(joined: Any) -> bytes:
-    """All bytes of a binary column, one value behind the other."""
-    chunks = joined.chunks if isinstance(joined, pa.ChunkedArray) else [joined]
-    parts = []
-    for chunk in chunks:
-        offsets = views.buffer_view(chunk.buffers()[1], np.int32, len(chunk) + 1, chunk.offset)
-        start = int(offsets[0])
-        parts.append(chunk.buffers()[2].slice(start, int(offsets[-1]) - start).to_pybytes())
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+def begun(sizes: Any, tag: str, columns: int = -1) -> tuple[Any, Any]:
+    """Messages of ``sizes`` with their heads, and where their bodies begin; ``columns`` follow the head unless below 0."""
+    ends = np.cumsum(sizes)
+    places, out = ends - sizes, np.empty(int(ends[-1]), np.uint8)
+    place_heads.over(len(places))(ord(tag), columns, sizes, places, out)
+    return places, out

@@ -13,10 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lake.compiled import COMPILED_ROWS
 from lake.exec.cast import cast, interval_parts
 from lake.exec.kernels import views
+from lake.exec.plain_text import written_decimals, written_doubles, written_moments
 from lake.rows import physical_array
 from lake.types import (
+    DOUBLE,
     TEXT,
     VECTOR_OIDS,
     Boolean,
@@ -34,6 +37,7 @@ from lake.types import (
 )
 
 UTC: Final = ("UTC", "GMT", "Z", "ETC/UTC")
+PLAIN_FLOATS: Final = (1e-3, 1e9)  # between which Arrow writes floats without an exponent
 QUOTED_ITEM: Final = r'^$|[{}",\\\s]|^(?i:null)$'  # an item of an array that must stand in quotes
 _HEX: Final = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint16)
 
@@ -52,7 +56,7 @@ def _text(column: pa.Array, type: Type, zone: str) -> pa.Array:
         case Boolean():
             return pc.if_else(column, "t", "f")
         case Integer():
-            return column.cast(pa.string())
+            return _integers(column)
         case Float():
             return _floats(column, type)
         case Decimal():
@@ -77,8 +81,31 @@ def _plain(texts: pa.Array) -> pa.Array:
     return texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
 
 
+def _integers(column: pa.Array) -> pa.Array:
+    if len(column) < COMPILED_ROWS:
+        return column.cast(pa.string())
+    return written_decimals(views.values_of(column).astype(np.int64, copy=False), views.valid_of(column), 0)
+
+
 def _floats(column: pa.Array, type: Type) -> pa.Array:
     """Shortest digits that read back alike: ``1``, ``0.1``, ``1e+20``, ``NaN``."""
+    if type == DOUBLE and len(column) >= COMPILED_ROWS:
+        written = written_doubles(column)
+        if written is not None:
+            return written
+    sizes = np.abs(views.values_of(column))
+    plain = ((sizes >= PLAIN_FLOATS[0]) & (sizes < PLAIN_FLOATS[1])) | (sizes == 0)
+    if column.null_count:
+        plain |= views.valid_of(column) == 0
+    texts = column.cast(pa.string())
+    if plain.all():
+        return texts
+    others = _scientific(column.filter(views.to_boolean(~plain)), type)
+    return pc.replace_with_mask(texts, views.to_boolean(~plain), others)
+
+
+def _scientific(column: pa.Array, type: Type) -> pa.Array:
+    """Floats that Arrow writes with an exponent where Postgres has none, or the other way around."""
     texts = _plain(cast(column, type, TEXT))
     texts = pc.replace_substring_regex(texts, r"\.0$", "")
     if pc.any(pc.match_substring(texts, "e")).as_py():
@@ -88,7 +115,8 @@ def _floats(column: pa.Array, type: Type) -> pa.Array:
 
 
 def _moments(column: pa.Array) -> pa.Array:
-    return _trimmed(column.cast(pa.string()))
+    written = written_moments(column) if len(column) >= COMPILED_ROWS else None
+    return _trimmed(column.cast(pa.string())) if written is None else written
 
 
 def _trimmed(texts: pa.Array) -> pa.Array:
