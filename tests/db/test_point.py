@@ -114,3 +114,20 @@ def test_a_row_in_memory_is_recalled_without_waiting(db: EmbeddedConnection) -> 
     db.session.begin()
     assert db.session.recall(text, {"id": 20}, None) is None, "a transaction sees rows of its own"
     db.session.rollback()
+
+
+@pytest.mark.parametrize("limit", ["lookup.AT_ONCE_FILES_MAX", "keyed.AT_ONCE_ROWS_MAX"])
+def test_what_takes_long_to_look_through_is_left_to_a_thread(
+    db: EmbeddedConnection, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """Many files, or many rows that came since the last look: the event loop has others to answer."""
+    text = "SELECT name, value FROM n WHERE id = $id"
+    db.session.execute(text, {"id": 20}).rows()
+    db.session.execute("INSERT INTO n SELECT id + 5000, name, value FROM n")
+    monkeypatch.setattr(f"lake.storage.tables.{limit}", 0)
+    monkeypatch.setattr("lake.storage.tables.keyed.LINKS_NEAR", 0)
+    assert db.session.recall(text, {"id": 20}, None) is None
+    assert db.session.execute(text, {"id": 20}).rows() == [("name 20", 10.0)]
+    monkeypatch.undo()
+    found = db.session.recall(text, {"id": 20}, None)
+    assert found is not None and found.rows() == [("name 20", 10.0)]

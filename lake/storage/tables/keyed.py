@@ -28,7 +28,7 @@ from lake.storage.catalog.model import DELETED, DataFile, Design, Table
 from lake.storage.tables.columns import decoded
 from lake.storage.tables.combine import combine
 from lake.storage.tables.keys import Ints
-from lake.storage.tables.read import Reader, Wanted, chunk_column, group_arrays
+from lake.storage.tables.read import NotInMemory, Reader, Wanted, chunk_column, group_arrays
 from lake.storage.tables.runs import NO_ROWS, GroupRuns, Rule, Run, meet, meet_file, merged_rows, put_together, run_of
 from lake.storage.tail.tail import Tail
 from lake.types import BOOLEAN
@@ -144,6 +144,8 @@ class KeyedTables:
         nearest = _NO_TAIL if link is None else known[id(link)]
         if nearest.tail is tail:
             return nearest
+        if not reader.waits and tail.rows - nearest.rows > AT_ONCE_ROWS_MAX:
+            raise NotInMemory
         made = nearest.extended(self.rule(table), tail, reader)
         self._indexes[table.id] = (*kept[1 - INDEXES_KEPT :], made) if nearest is not _NO_TAIL else (made,)
         return made

@@ -37,6 +37,7 @@ from lake.storage.tables.runs import Rule, Run
 from lake.storage.tail.tail import Tail
 from lake.types import Date, Decimal, Integer, Text, Type
 
+AT_ONCE_FILES_MAX: Final = 64  # of a table that who cannot wait looks through
 DAY_MICROS: Final = 86_400_000_000
 _EXACT: Final = number.Context(prec=40)
 
@@ -83,9 +84,9 @@ def look_up(
     probe = _probe(rule.key, values)
     if probe is None:
         return []  # no row of the table can have a value that its column cannot hold
+    if not reader.waits and (rule.combines or len(table.files) > AT_ONCE_FILES_MAX):
+        raise NotInMemory
     if rule.combines:
-        if not reader.waits:
-            raise NotInMemory
         combined = _combined(keyed.view(reader, table, tail), rule, probe)
         if combined is not None:
             return read_chunk(combined, wanted)
