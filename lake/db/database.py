@@ -30,6 +30,7 @@ from lake.db.sequences import Sequences, SessionSequences
 from lake.db.temporary import TemporarySpace
 from lake.db.write.checks import Rules
 from lake.db.write.enums import enums_of
+from lake.db.write.holds import RowHolds
 from lake.db.write.incoming import Incoming, from_arrow_stream, from_json_lines
 from lake.db.write.once import Once
 from lake.db.write.unique import KeptPieces, UniqueCheck, refuse_unique
@@ -82,6 +83,7 @@ class Database:
         self._starting = threading.Lock()
         self._stopping = threading.Lock()
         self._stoppable: weakref.WeakSet[Cancellation] = weakref.WeakSet()
+        self.holds = RowHolds()
         self._changing: dict[int, threading.Lock] = {}
         self._open: weakref.WeakSet[Session] = weakref.WeakSet()  # sessions with a transaction
 

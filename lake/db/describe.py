@@ -73,7 +73,7 @@ _Answer = tuple[tuple[str, ...] | None, tuple[Type, ...], tuple[Origin, ...]]
 def _answer(prepared: Prepared, session: Session, unbound: Mapping[str, bound.Literal]) -> _Answer:
     settings = session.statement_settings()
     session.caller()[0].require(Role.READ)
-    catalog = session.catalog(settings)
+    catalog = session.catalog(settings, reads=False)
     binder = Binder(catalog, settings, unbound)
     match prepared.statement:
         case ast.QueryStatement(query):

@@ -155,7 +155,10 @@ class Run:
         values = None if known is None else known.values(self.parameters)
         if known is None or values is None:
             return None
-        return known.result(known.rows(catalog.snapshot, values), catalog.version)
+        rows = known.rows(catalog.snapshot, values)
+        if self.session.transaction is not None:
+            self.session.transaction.asked(catalog.snapshot, known.table, values)
+        return known.result(rows, catalog.version)
 
     def recall(self, bytes_max: int) -> Result | None:
         """The query's remembered answer of at most ``bytes_max`` bytes where it holds; takes no longer than that."""

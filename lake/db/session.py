@@ -120,10 +120,10 @@ class Session:
         if self.temporary:
             self.temporary.reset(NOTHING)
 
-    def catalog(self, settings: Settings | None = None) -> StatementCatalog:
-        """What a statement that starts at this moment can name, the session's own tables first."""
+    def catalog(self, settings: Settings | None = None, *, reads: bool = True) -> StatementCatalog:
+        """What a statement that starts at this moment can name, own tables first; ``reads``: whether rows are read too."""
         settings = settings or self.statement_settings()
-        snapshot = None if self.transaction is None else self.transaction.snapshot()
+        snapshot = None if self.transaction is None else self.transaction.snapshot(reads=reads)
         if self.temporary:
             state = self.database.lake.state if snapshot is None else snapshot.state
             snapshot = self.database.lake.snapshot(self.temporary.over(state))

@@ -64,14 +64,21 @@ def change_row(run: Run, stmt: ast.Update | ast.Delete, table: Table) -> int | N
     values = _new_values(stmt.assignments, table, run.parameters) if isinstance(stmt, ast.Update) else []
     if key is None or values is None:
         return None
+    open_ = run.session.transaction
+    if open_ is not None and open_.claim(run.catalog.snapshot, table, key):
+        run.renew()
     snapshot = run.catalog.snapshot
     wanted = [*(Wanted.kept(column) for column in table.columns), *KEPT]
     found = snapshot.table_by_id(table.id).lookup(key, wanted)
-    if not found:
-        return 0
-    version = _version(table, found[0], values) if isinstance(stmt, ast.Update) else _marker(table, found[0])
+    version = None
+    if found:
+        version = _version(table, found[0], values) if isinstance(stmt, ast.Update) else _marker(table, found[0])
+        if version is None:
+            return None
+    if open_ is not None:
+        open_.asked(snapshot, table.id, key)
     if version is None:
-        return None
+        return 0
     keys = keys_of_batch(table, version)
 
     def prepare(state: State) -> list[Change | Append]:

@@ -7,12 +7,17 @@ read it as any other. COMMIT works out what is left of all of it: rows of the ba
 and new rows. First committer wins: a row that somebody deleted or replaced meanwhile is 40001. Where tiering or a merge
 moved rows, they are found again by id and version.
 
+A transaction that was answered nothing but rows of keys so far may begin later than it did: where it comes to change a row
+that was changed since its BEGIN, and every key it asked for is as it was, it goes on from the newest state, on which its
+answers would have been the same. So sessions that change one row in turn all commit (``holds``).
+
 A savepoint is the transaction's state under a name: states share what they have in common, so it costs nothing to keep.
 Spec: reference, Transactions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +25,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from lake.db.write.keyed import check_keys, keys_of
+from lake.db.write.keyed import check_keys, encode_key, keys_of
 from lake.errors import FeatureNotSupported, InvalidSavepoint, ProgramLimitExceeded, SerializationFailure
 from lake.storage.catalog.changes import DEFINITIONS, AddFiles, Advance, AppendRows, Change, DeleteRows, Truncate
 from lake.storage.catalog.deletes import Numbers, encode_numbers
@@ -28,6 +33,7 @@ from lake.storage.catalog.fold import Draft
 from lake.storage.catalog.model import CREATED_AT, ROW_ID, SYSTEM_COLUMNS, Table
 from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Acknowledged, Append, Flush, aligned
+from lake.storage.tables.keys import Keys
 from lake.storage.tables.read import PLACE_BITS
 from lake.storage.tables.snapshot import Snapshot
 from lake.storage.tail.tail import tail_since
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
     from lake.db.temporary import Temporary
 
 TRIES: Final = 10  # of a commit while upkeep moves rows
+KEYS_MAX: Final = 1_000  # that a transaction which may begin later has asked for
 SAVEPOINTS_MAX: Final = 10_000  # of one transaction
 
 
@@ -77,10 +84,51 @@ class Transaction:
         self._all: list[AddFiles] = []
         self._savepoints: list[_Savepoint] = []
         self._progress: dict[str, int] = {}
+        self._keys: list[tuple[int, Keys]] = []  # all that was asked for, by table
+        self._appended: list[Append] = []
+        self._look: Snapshot | None = None  # of the newest statement, of which it is not known what it read
+        self._stays = False  # more was read or done than rows of keys
 
-    def snapshot(self) -> Snapshot:
-        """What the next statement reads."""
-        return self._database.lake.snapshot(self.state)
+    def snapshot(self, *, reads: bool = True) -> Snapshot:
+        """What the next statement reads; nothing but definitions where it does not read."""
+        made = self._database.lake.snapshot(self.state)
+        if reads:
+            self._stays = self._stays or self._look is not None
+            self._look = made
+        return made
+
+    # --- rows of keys ------------------------------------------------------------------------------------------------
+
+    def asked(self, snapshot: Snapshot, table: int, key: Sequence[object]) -> None:
+        """The statement that was given ``snapshot`` read of it the row of this key, or none, and nothing else."""
+        keys = self._encoded(table, key)
+        if snapshot is self._look and keys is not None and len(self._keys) < KEYS_MAX:
+            self._look = None
+            self._keys.append((table, keys))
+
+    def claim(self, snapshot: Snapshot, table: Table, key: Sequence[object]) -> bool:
+        """Waits for a row's turn to be changed; whether the transaction begins later than it did.
+
+        snapshot  of the statement that changes it, which has read nothing yet
+        """
+        self._database.holds.take(self, (table.id, tuple(key)))
+        newest, keys = self._database.lake.snapshot(), self._encoded(table.id, key)
+        if self._stays or snapshot is not self._look or keys is None or newest.state is self.base.state:
+            return False
+        if newest.state.definitions != self.base.state.definitions:
+            return False
+        if not _has_changed(self.base, newest, [(table.id, keys)]) or _has_changed(self.base, newest, self._keys):
+            return False
+        draft = Draft(newest.state, newest.state.number + 1, self._database.clock.now())
+        for append in self._appended:
+            self._append(draft, append)
+        self.base, self.state, self._look = newest, draft.state() if self._appended else newest.state, None
+        return True
+
+    def _encoded(self, table: int, key: Sequence[object]) -> Keys | None:
+        """A key that is compared; None where a row is not the newest of its key alone."""
+        found = self.base.state.tables.get(table)
+        return None if found is None or found.kind != "upsert" else encode_key(found, key)
 
     # --- statements --------------------------------------------------------------------------------------------------
 
@@ -93,10 +141,12 @@ class Transaction:
             known = self.state.producers.get(flush.producer)
             if known is not None and flush.seq <= known.seq:
                 return Acknowledged(0, duplicate=True)
+        self._appended += flush.appends
         draft = Draft(self.state, self.base.state.number + 1, self._database.clock.now())
         more = flush.prepare(self.state) if flush.prepare is not None else ()
         for item in (*flush.appends, *flush.changes, *more):
             self._apply(draft, item)
+        self._stays = self._stays or bool(flush.changes or more) or flush.producer is not None
         if flush.producer is not None:
             self._apply(draft, Advance(flush.producer, flush.seq))
             self._progress[flush.producer] = flush.seq
@@ -105,11 +155,7 @@ class Transaction:
 
     def _apply(self, draft: Draft, item: Change | Append) -> None:
         if isinstance(item, Append):
-            if not item.batch.num_rows:
-                return
-            batch = aligned(draft.table(item.table), item.batch)
-            draft.append(AppendRows(item.table, batch.num_rows, draft.next_row_id, inline=0), batch)
-            self._written.add(item.table)
+            self._append(draft, item)
             return
         if isinstance(item, DEFINITIONS):
             raise FeatureNotSupported("tables are not made or changed inside a transaction")
@@ -122,6 +168,13 @@ class Transaction:
             self._added = [added for added in self._added if added.table != item.table]
         if isinstance(item, AddFiles | Truncate | DeleteRows):
             self._written.add(item.table)
+
+    def _append(self, draft: Draft, item: Append) -> None:
+        if not item.batch.num_rows:
+            return
+        batch = aligned(draft.table(item.table), item.batch)
+        draft.append(AppendRows(item.table, batch.num_rows, draft.next_row_id, inline=0), batch)
+        self._written.add(item.table)
 
     # --- savepoints --------------------------------------------------------------------------------------------------
 
@@ -137,6 +190,7 @@ class Transaction:
             self._temporary.state, dict(self._progress),
         )  # fmt: skip
         self._savepoints.append(kept)
+        self._stays = True
 
     def release(self, name: str) -> None:
         """Forgets a savepoint and those after it; what was written stays.
@@ -178,11 +232,14 @@ class Transaction:
             self._temporary.reset(self._temporary_before)
             self._remove(self._all)
             raise
+        finally:
+            self._database.holds.release(self)
         kept = {id(added) for added in self._added}
         self._remove([added for added in self._all if id(added) not in kept])
 
     def rollback(self) -> None:
         """Forgets everything, what was done to temporary tables too."""
+        self._database.holds.release(self)
         self._temporary.reset(self._temporary_before)
         self._remove(self._all)
         self._all, self._savepoints, self.state = [], [], self.base.state
@@ -226,6 +283,16 @@ class Transaction:
     def is_truncated(self, id: int) -> bool:
         """Whether the table was emptied."""
         return id in self._truncated
+
+
+def _has_changed(before: Snapshot, now: Snapshot, keys: Iterable[tuple[int, Keys]]) -> bool:
+    """Whether another commit wrote one of these keys."""
+    try:
+        for id, found in keys:
+            check_keys(before, now.state, before.state.tables[id], found)
+    except SerializationFailure:
+        return True
+    return False
 
 
 class _Net:
