@@ -24,6 +24,7 @@ import pyarrow as pa
 from lake.errors import LakeError
 from lake.exec.evaluate import Program
 from lake.exec.kernels.ranges import HIGHEST, LOWEST, rows_between, rows_marked, rows_within
+from lake.exec.kernels.taking import taken_all
 from lake.exec.kernels.views import ALL_VALID, mask_of, values_of
 from lake.exec.steps import column_names, nodes, true_rows
 from lake.narrow import widened
@@ -321,12 +322,12 @@ def _view(batch: pa.RecordBatch, conjuncts: Sequence[_Conjunct], rows: Any) -> p
     types = {name: type for conjunct in conjuncts for name, type in conjunct.types.items()}
     if not types:
         return batch if rows is None else pa.record_batch([pa.nulls(len(rows))], ["c"])
-    found = batch.select(list(types))
-    if rows is not None:
-        found = found.take(pa.array(rows))
-    return pa.RecordBatch.from_arrays(
-        [widened(column, type) for column, type in zip(found.columns, types.values(), strict=True)], list(types)
-    )
+    columns = [batch.column(name) for name in types]
+    if rows is None:
+        wide = [widened(column, type) for column, type in zip(columns, types.values(), strict=True)]
+    else:
+        wide = taken_all(columns, rows, list(types.values()))
+    return pa.RecordBatch.from_arrays(wide, list(types))
 
 
 def _types_of(expr: bound.Expr) -> dict[str, pa.DataType]:

@@ -3,7 +3,7 @@
 Reading order: ``views`` (Arrow to numpy and back), ``hashing``, ``tables``, ``text_table`` and ``groups`` (numbers of
 keys), ``join``, ``partition``, ``sorting``, ``order``, ``search``, ``decimals``, ``aggregates``, ``extremes``, ``moments``,
 ``exact_sum``, ``frames``, ``strings``, ``similarity``, ``ranges``, ``numerals``, ``tuples``,
-``fields``, ``layout``.
+``fields``, ``layout``, ``taking``.
 
     @kernel
     def add_ones(values, out):
@@ -33,7 +33,7 @@ __all__ = ["KERNELS", "REHEARSALS", "Kernel", "interpreted", "kernel", "rehearsa
 MODULES: Final = (
     "tables", "text_table", "groups", "partition", "join", "sorting", "order", "search", "decimals", "aggregates",
     "extremes", "moments", "exact_sum", "frames", "strings", "similarity", "gammas", "json", "ranges", "tuples",
-    "numerals", "fields", "layout",
+    "numerals", "fields", "layout", "taking",
 )
 BELOW: Final = ("lake.storage.tables.pages", "lake.sql.plain_rows")
 """Modules of the layers below that have kernels."""

@@ -19,8 +19,11 @@ import pyarrow as pa
 from lake.exec.kernels import kernel, rehearsal
 from lake.exec.kernels.groups import GroupTable
 from lake.exec.kernels.hashing import hash_columns, words_of
+from lake.exec.kernels.ranges import rows_known
 from lake.exec.kernels.tables import bounds
-from lake.exec.kernels.views import ALL_VALID, AnyArray, Ints, is_fixed, mask_of, single, valid_of
+from lake.exec.kernels.taking import taken
+from lake.exec.kernels.views import ALL_VALID, AnyArray, Ints, is_fixed, mask_of, single, valid_of, values_of
+from lake.narrow import widened
 
 BITMAP_BITS_MAX: Final = 1 << 27
 """Key ranges up to this (16 MB of bits) are filtered exactly, where they are not emptier than one key in 256 numbers."""
@@ -307,6 +310,18 @@ class KeyFilter:
         blocks = np.zeros(size, np.uint64)
         bloom_add(hashes, blocks)
         return cls(low, high, None, blocks)
+
+    def rows(self, key: pa.Array, type: pa.DataType, rows: Ints | None) -> Ints:
+        """int64: those of the row numbers ``rows`` (None for all) that may have a match.
+
+        type  the physical type of the key, which may be stored in fewer bytes
+        """
+        if self._bitmap is not None and is_fixed(key.type):
+            if self.low is None or self.high is None:
+                return np.empty(0, np.int64)
+            return rows_known(values_of(key), mask_of(key), self.low, self.high, self._bitmap, rows)
+        mask = self.mask(widened(key, type) if rows is None else taken(key, rows, type))
+        return np.flatnonzero(mask) if rows is None else rows[mask]
 
     def mask(self, key: AnyArray) -> Ints:
         """bool[rows]: which rows may have a match."""

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.exec.kernels.views import single, to_array, to_boolean
+from lake.exec.kernels.taking import taken, taken_all
+from lake.exec.kernels.views import is_text, single, to_boolean
 from lake.exec.operators.base import MORSEL_ROWS, column_name
 from lake.narrow import widened
 from lake.sql.bound import Column
@@ -63,37 +64,52 @@ def filter_rows(batch: pa.RecordBatch, mask: Any) -> pa.RecordBatch:
     count = int(np.count_nonzero(mask))
     if count == batch.num_rows:
         return batch
-    if batch.num_columns == 0:
-        return bare_batch(count)
     if count == 0:
         return batch.slice(0, 0)
-    return batch.take(to_array(np.flatnonzero(mask), pa.int64()))
+    return take_rows(batch, np.flatnonzero(mask))
 
 
 def take_rows(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
     """The rows of the numbers in int64[n]."""
     if batch.num_columns == 0:
         return bare_batch(len(rows))
-    return batch.take(to_array(rows, pa.int64()))
+    return pa.RecordBatch.from_arrays(taken_all(batch.columns, rows), names=batch.schema.names)
 
 
-def keep_rows(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
+def keep_rows(batch: pa.RecordBatch, rows: Any, columns: Sequence[Column] | None = None) -> pa.RecordBatch:
     """The rows of ascending numbers in int64[n]: what a filter left.
 
-    Runs of rows are copied as such where nearly all are left: 65,536 rows of six columns in 0.2 ms, by numbers in 0.5.
+    columns  those that the batch holds, maybe in narrow form: they are answered in their physical types
+
+    Of plain texts runs of rows are copied as such where nearly all are left, in a third of the time.
     """
     if len(rows) == batch.num_rows:
-        return batch
-    if batch.num_columns == 0 or len(rows) < MANY_KEPT * batch.num_rows:
-        return take_rows(batch, rows)
+        return batch if columns is None else wide_columns(batch, columns)
+    if batch.num_columns == 0:
+        return bare_batch(len(rows))
+    types = None if columns is None else [column.type.physical for column in columns]
+    arrays = batch.columns
+    whole = [index for index, array in enumerate(arrays) if is_text(array.type)] if _are_many(rows, batch) else []
+    if not whole:
+        made = taken_all(arrays, rows, types)
+        return pa.RecordBatch.from_arrays(made, names=batch.schema.names)
     mask = np.zeros(batch.num_rows, np.bool_)
     mask[rows] = True
-    return batch.filter(to_boolean(mask))
+    kept = to_boolean(mask)
+    made = [
+        array.filter(kept) if index in whole else taken(array, rows, None if types is None else types[index])
+        for index, array in enumerate(arrays)
+    ]
+    return pa.RecordBatch.from_arrays(made, names=batch.schema.names)
+
+
+def _are_many(rows: Any, batch: pa.RecordBatch) -> bool:
+    return bool(len(rows) >= MANY_KEPT * batch.num_rows)
 
 
 def take_or_null(array: pa.Array, rows: Any) -> pa.Array:
     """The values at int64[n] row numbers, NULL for those below 0."""
-    return array.take(to_array(rows, pa.int64(), (rows >= 0).view(np.uint8)))
+    return taken(array, rows, may_miss=True)
 
 
 def concat_columns(chunks: Sequence[pa.Array]) -> pa.Array:

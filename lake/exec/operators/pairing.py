@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lake.errors import CardinalityViolation
 from lake.exec.kernels.join import mark_rows
+from lake.exec.kernels.taking import taken
 from lake.exec.kernels.views import to_array, to_boolean
 from lake.exec.operators.base import MORSEL_ROWS, column_name
 from lake.exec.operators.batches import filter_rows, make_batch, normal_text, null_column, take_rows
@@ -46,8 +47,7 @@ class BuildRows:
         column = self.columns[name]
         if self.rows == 0:
             return pa.nulls(len(rows), column.type)
-        valid = (rows >= 0).view(np.uint8) if may_miss else None
-        return normal_text(column.take(to_array(rows, pa.int64(), valid)))
+        return normal_text(taken(column, rows, may_miss=may_miss))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,8 @@ class Pairing:
 
     def _columns_of(self, batch: pa.RecordBatch, build: BuildRows, probe_rows: Any, build_rows: Any) -> pa.RecordBatch:
         """The columns that the residual conditions use, for each pair."""
-        indices = to_array(probe_rows, pa.int64())
         names = [column_name(column) for column in (*self.residual_probe, *self.residual_build)]
-        arrays = [batch.column(column_name(column)).take(indices) for column in self.residual_probe]
+        arrays = [taken(batch.column(column_name(column)), probe_rows) for column in self.residual_probe]
         arrays += [build.take(column_name(column), build_rows, may_miss=False) for column in self.residual_build]
         return make_batch(names, arrays, len(probe_rows))
 

@@ -13,16 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from lake.exec.context import Context
 from lake.exec.kernels.join import KeyFilter
-from lake.exec.kernels.views import to_array
 from lake.exec.operators.base import MORSEL_ROWS, Morsel, Source, column_name
 from lake.exec.operators.batches import bare_batch, keep_rows, make_batch, select_columns, slices, wide_columns
 from lake.exec.selection import Selector
-from lake.narrow import widened
 from lake.rows import Part, Parts, Predicate, RowSource
 from lake.sql.bound import Column, Compare, Expr, InList, IsNull, Literal, Not, columns_of
 
@@ -135,19 +132,16 @@ class Scan(Source):
             if known.is_useful and not known.is_sharp:
                 rows = self._match(known, batch, rows)
         kept = select_columns(batch, self.columns)
-        return wide_columns(kept if rows is None else keep_rows(kept, rows), self.columns)
+        return wide_columns(kept, self.columns) if rows is None else keep_rows(kept, rows, self.columns)
 
     def _match(self, known: RuntimeFilter, batch: pa.RecordBatch, rows: Any) -> Any:
         """Those of the rows (None for all) whose key may have a partner."""
         if rows is not None and len(rows) == 0:
             return rows
-        key = batch.column(column_name(known.column))
-        chosen = key if rows is None else key.take(to_array(rows, pa.int64()))
-        passing = known.keys.mask(widened(chosen, known.column.type.physical))
-        rows = np.flatnonzero(passing) if rows is None else rows[passing]
-        known.seen += len(passing)
-        known.passed += len(rows)
-        return rows
+        found = known.keys.rows(batch.column(column_name(known.column)), known.column.type.physical, rows)
+        known.seen += batch.num_rows if rows is None else len(rows)
+        known.passed += len(found)
+        return found
 
     def _select(self, selector: Selector, batch: pa.RecordBatch, rows: Any) -> Any:
         """Those of the rows (None for all) that pass the scan's own filters."""
