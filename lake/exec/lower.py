@@ -38,10 +38,11 @@ from lake.exec.operators.values import Values
 from lake.exec.operators.window import Window
 from lake.exec.pipeline import Break, Flow
 from lake.sql import plan
-from lake.sql.bound import Column, Compare, Expr, columns_of
+from lake.sql.bound import AggregateCall, Column, Compare, Expr, columns_of
 from lake.sql.optimizer.planning import Planning
 from lake.sql.optimizer.statistics import rows_of
 from lake.sql.plan import JoinKind, Plan, SetKind
+from lake.types import Text
 
 Needed = frozenset[int]
 
@@ -150,6 +151,7 @@ class Lowering:
         aggregates = tuple(pair for pair in node.aggregates if pair[0].id in needed)
         exprs = tuple(expr for _, expr in node.groups)
         flow = self.lower(node.input, columns_of(exprs, tuple(call for _, call in aggregates)))
+        code_texts(flow, exprs, [call for _, call in aggregates])
         every = tuple(range(len(node.groups)))
         sets = (every,) if node.grouping_sets is None else node.grouping_sets
         return _broken(
@@ -161,6 +163,7 @@ class Lowering:
             flow = self.lower(node.input, _ids(node.input))
             columns = node.input.columns
             groups = tuple((column, column) for column in columns)
+            code_texts(flow, columns, ())
             return _broken(flow, HashAggregate(_only(columns, needed), groups, (), (tuple(range(len(groups))),)))
         flow = self.lower(node.input, needed | columns_of(node.on, node.order))
         if node.order:
@@ -299,6 +302,21 @@ def _scan(node: plan.Scan, more: tuple[Expr, ...], needed: Needed) -> Scan:
     )  # fmt: skip
     scan.plan = replace(node, filters=filters) if more else node
     return scan
+
+
+def code_texts(flow: Flow, keys: Sequence[Expr], calls: Sequence[AggregateCall]) -> None:
+    """Has the joins of a flow answer texts as codes where nothing but keys of groups are made of them."""
+    used = columns_of(tuple(calls), tuple(key for key in keys if not isinstance(key, Column)))
+    wanted = {key.id for key in keys if isinstance(key, Column) and isinstance(key.type, Text)} - used
+    for stream in reversed(flow.streams):
+        match stream:
+            case HashJoin(build=build):
+                stream.coded = tuple(column for column in build if column.id in wanted)
+            case Project(columns=columns, exprs=exprs):
+                made = {column.id: expr for column, expr in zip(columns, exprs, strict=True)}
+                wanted = {expr.id for id in wanted if isinstance(expr := made.get(id), Column)}
+        if not wanted:
+            return
 
 
 def hand_down(keys: Sequence[Expr], null_safe: Sequence[bool], flow: Flow) -> list[tuple[int, Scan, Column]]:

@@ -73,12 +73,16 @@ class NumberKey:
 
 
 class TextKey:
-    """A text column, plain or dictionary: the word is the text's number. A dictionary is numbered once for all batches."""
+    """A text column, plain or dictionary: the word is the text's number.
+
+    An entry of a dictionary is numbered when the first row has it, once for all batches: a dictionary may be the column of
+    a join's whole build side.
+    """
 
     def __init__(self, type: pa.DataType) -> None:
         self._type = type.value_type if pa.types.is_dictionary(type) else type
         self._table = TextTable()
-        self._inserted: tuple[pa.Array, Ints] | None = None  # the last dictionary, and the number of each entry
+        self._inserted: tuple[pa.Array, Ints] | None = None  # the last dictionary, and its entries' numbers, -1 for none yet
         self._found: tuple[pa.Array, Ints, int] | None = None  # the same of ``find``, with the texts known then
 
     @property
@@ -90,11 +94,19 @@ class TextKey:
         """int64[rows]: a word for each row; 0 for NULL."""
         if not pa.types.is_dictionary(array.type):
             return self._table.insert(*text_of(array), mask_of(array))
-        inserted = self._inserted
-        if inserted is None or not _is_same_memory(inserted[0], array.dictionary):
-            entries = self._table.insert(*text_of(array.dictionary), mask_of(array.dictionary))
-            self._inserted = inserted = (array.dictionary, entries)
-        return _gather(inserted[1], codes_of(array))
+        if self._inserted is None or not _is_same_memory(self._inserted[0], array.dictionary):
+            self._inserted = (array.dictionary, np.full(len(array.dictionary), -1, np.int64))
+        numbers, codes = self._inserted[1], codes_of(array)
+        if not len(numbers):
+            return np.zeros(len(array), np.int64)
+        words, fresh = np.empty(len(codes), np.int64), np.empty(len(codes), np.int64)
+        count = number_codes(codes, numbers, words, fresh)
+        if count:
+            new = fresh[:count].copy()
+            entries = array.dictionary.take(pa.array(new))
+            numbers[new] = self._table.insert(*text_of(entries), mask_of(entries))
+            gather(numbers, codes, words)
+        return words
 
     def find(self, array: pa.Array) -> Ints:
         """int64[rows]: a word for each row; -1 for texts that were not inserted, 0 for NULL."""
@@ -230,6 +242,25 @@ def gather(values: Any, indices: Any, out: Any) -> None:
     """out[row] = values[indices[row]]: values int64[any] in, indices int32/int64[rows] in, out int64[rows] out."""
     for row in range(indices.size):
         out[row] = values[indices[row]]
+
+
+@kernel
+def number_codes(codes: Any, numbers: Any, words: Any, fresh: Any) -> Any:
+    """Gathers the number of each row's code, and lists the codes that have none yet; answers how many those are.
+
+    codes  int32[rows]  in    numbers  int64[entries]  in/out  -1 where there is none, -2 where it has been listed
+    words  int64[rows]  out   fresh    int64[rows]     out     as many as answered
+    """
+    count = 0
+    for row in range(codes.size):
+        code = codes[row]
+        number = numbers[code]
+        if number == -1:
+            fresh[count] = code
+            count += 1
+            numbers[code] = -2
+        words[row] = number
+    return count
 
 
 @dataclass(frozen=True, slots=True)

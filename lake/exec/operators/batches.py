@@ -203,6 +203,12 @@ def sliced_bytes(batch: pa.RecordBatch) -> int:
     return int(batch.nbytes)
 
 
+def own_bytes(batch: pa.RecordBatch) -> int:
+    """``sliced_bytes`` without dictionaries, which belong to whoever made them."""
+    arrays = (array.indices if isinstance(array, pa.DictionaryArray) else array for array in batch.columns)
+    return sum(int(array.nbytes) for array in arrays)
+
+
 def normal_text(array: pa.Array) -> pa.Array:
     """Text as ``string`` where it is anything else but a dictionary."""
     if pa.types.is_large_string(array.type) or pa.types.is_string_view(array.type):

@@ -10,7 +10,7 @@ partition by partition when all probe rows have passed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -140,7 +140,13 @@ class JoinBuild(Breaker):
 class BuildSide:
     """Build rows and the table over their keys."""
 
-    def __init__(self, build: JoinBuild, batches: list[pa.RecordBatch], null_safe: tuple[bool, ...]) -> None:
+    def __init__(
+        self,
+        build: JoinBuild,
+        batches: list[pa.RecordBatch],
+        null_safe: tuple[bool, ...],
+        coded: Collection[Column] = (),
+    ) -> None:
         rows = sum(batch.num_rows for batch in batches)
         types = [*(key.type for key in build.keys), *(column.type for column in build.columns)]
         arrays = {
@@ -149,7 +155,8 @@ class BuildSide:
         }
         self.keys = [arrays[f"k{index}"] for index in range(len(build.keys))]
         self.table = JoinTable.build(self.keys, null_safe)
-        self.rows = BuildRows({column_name(column): arrays[column_name(column)] for column in build.columns}, rows)
+        columns = {column_name(column): arrays[column_name(column)] for column in build.columns}
+        self.rows = BuildRows(columns, rows, [column_name(column) for column in coded])
         self.has_nulls = self.table.has_nulls
 
     @property
@@ -175,6 +182,7 @@ class HashJoin(Stream):
     through      columns of the probe side, in the same way (what is dealt to partitions)
     filters      scans of the probe side and the column of each that is the probe key with a position
     mark_nulls   MARK answers NULL where no pair matches and a comparison was NULL
+    coded        text columns of ``build`` that those above want as codes: groups are numbered by them
     """
 
     columns: tuple[Column, ...]
@@ -188,6 +196,7 @@ class HashJoin(Stream):
     mark: Column | None = None
     mark_nulls: bool = False
     filters: list[tuple[int, Scan, Column]] = field(default_factory=list)
+    coded: tuple[Column, ...] = ()
     _breaker: JoinBuild = field(init=False, repr=False)
     _side: BuildSide | None = field(default=None, init=False, repr=False)
     _pairing: Pairing = field(init=False, repr=False)
@@ -224,7 +233,7 @@ class HashJoin(Stream):
         break_flow(self.build_flow, self._breaker, context)
         if self._breaker.is_partitioned:
             return
-        self._side = BuildSide(self._breaker, self._breaker.batches(), self.condition.null_safe)
+        self._side = BuildSide(self._breaker, self._breaker.batches(), self.condition.null_safe, self.coded)
         self._account = context.budget.open(self.metrics)
         self._account.set(self._side.nbytes)
         for state in self._breaker.states:

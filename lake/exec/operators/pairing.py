@@ -8,7 +8,7 @@ The probe side is the join's left input and the build side its right one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,12 +35,29 @@ DROPS_UNMATCHED = frozenset({JoinKind.INNER, JoinKind.SEMI, JoinKind.RIGHT})
 
 
 class BuildRows:
-    """The build side's rows in memory, one array a column, and which of them have found a partner."""
+    """The build side's rows in memory, one array a column, and which of them have found a partner.
 
-    def __init__(self, columns: dict[str, pa.Array], rows: int) -> None:
+    coded  names of text columns that are answered as codes of the build rows, all of them by the same array of codes
+    """
+
+    def __init__(self, columns: dict[str, pa.Array], rows: int, coded: Collection[str] = ()) -> None:
         self.columns = columns
         self.rows = rows
         self.marks = np.zeros(rows, np.uint8)
+        self.coded = frozenset(name for name in coded if pa.types.is_string(columns[name].type)) if rows else frozenset()
+
+    def take_all(self, names: Iterable[str], rows: Any, *, may_miss: bool) -> list[pa.Array]:
+        """The values of some columns at row numbers, NULL at -1."""
+        codes: pa.Array = None
+        arrays = []
+        for name in names:
+            if name not in self.coded:
+                arrays.append(self.take(name, rows, may_miss=may_miss))
+                continue
+            if codes is None:
+                codes = to_array(rows, pa.int32(), (rows >= 0).view(np.uint8) if may_miss else None)
+            arrays.append(pa.DictionaryArray.from_arrays(codes, self.columns[name], safe=False))
+        return arrays
 
     def take(self, name: str, rows: Any, *, may_miss: bool) -> pa.Array:
         """A column's values at row numbers, NULL at -1."""
@@ -147,8 +164,9 @@ class Pairing:
         left = batch.select(names)
         if not is_whole:
             left = take_rows(left, probe_rows)
-        arrays = [build.take(column_name(column), build_rows, may_miss=may_miss) for column in self.build]
-        names += [column_name(column) for column in self.build]
+        taken_names = [column_name(column) for column in self.build]
+        arrays = build.take_all(taken_names, build_rows, may_miss=may_miss)
+        names += taken_names
         return make_batch(names, [*left.columns, *arrays], len(probe_rows))
 
     def lone_build_rows(self, build: BuildRows) -> Iterator[pa.RecordBatch]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from lake.exec.kernels.hashing import hash_columns
 from lake.exec.kernels.partition import deal_rows
 from lake.exec.memory import Account
-from lake.exec.operators.batches import join_batches, take_rows
+from lake.exec.operators.batches import join_batches, own_bytes, take_rows
 from lake.exec.spill import Scratch, SpillFile
 
 PARTITION_BITS: Final = 5
@@ -42,7 +42,7 @@ class PartitionBuffer:
         """Takes a batch in; writes everything to disk when the query holds too much."""
         self._waiting.append(batch)
         self._waiting_rows += batch.num_rows
-        self._account.grow(batch.nbytes)
+        self._account.grow(own_bytes(batch))
         if self._account.must_spill:
             self.spill()
         elif self._waiting_rows >= FLUSH_ROWS:
@@ -85,7 +85,7 @@ class PartitionBuffer:
 
     def drop(self, number: int) -> None:
         """Forgets a partition's rows."""
-        self._account.grow(-sum(batch.nbytes for batch in self._kept[number]))
+        self._account.grow(-sum(map(own_bytes, self._kept[number])))
         self._kept[number] = []
         if self._files is not None:
             self._files[number].delete()
