@@ -256,8 +256,20 @@ def _push_inner(plan: Join, conjuncts: Conjuncts) -> Plan:
     """All conjuncts of a tree of inner joins put together, closed under equality, and dealt out again."""
     bare, lifted = _gather(plan)
     pool = _merged(lifted, conjuncts)
+    narrow = _narrowed(bare, pool)
+    if narrow is not bare:
+        return _push(narrow, pool)
     pool = _merged(pool, _of_equal_columns(pool, pool))
     return _deal(bare, pool)
+
+
+def _narrowed(plan: Plan, pool: Conjuncts) -> Plan:
+    """A tree of inner joins whose outer joins below are narrower where ``pool``, its conditions too, drops what they add."""
+    if not isinstance(plan, Join):
+        return plan
+    if plan.kind is JoinKind.INNER:
+        return plans.with_inputs(plan, lambda child: _narrowed(child, pool))
+    return _without_outer(plan, pool)
 
 
 def _gather(plan: Plan) -> tuple[Plan, Conjuncts]:
