@@ -26,6 +26,7 @@ from lake.sql.optimizer.planning import Fold, Planning
 from lake.sql.optimizer.prune_columns import prune_columns
 from lake.sql.optimizer.push_filters import push_filters
 from lake.sql.optimizer.scan_filters import order_scan_filters
+from lake.sql.optimizer.set_joins import join_sets
 from lake.sql.optimizer.simplify import simplify
 from lake.sql.plan import Materialize, Plan, Project, Recursion, SetOperation
 
@@ -44,6 +45,7 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("eager_aggregates", aggregate_early),
     ("limits", push_limits),
     ("prune_columns", prune_columns),
+    ("set_joins", join_sets),
     ("join_sides", choose_sides),
     ("scan_filters", order_scan_filters),
 )

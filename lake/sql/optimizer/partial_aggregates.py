@@ -129,14 +129,16 @@ def _added(type: Type, part: Column) -> AggregateCall:
 
 def _of_numbers(name: str) -> AggregateFunction:
     """The overload of an aggregate that takes any number."""
-    return _found(name, "NUMERIC")
+    return overload(name, "NUMERIC")
 
 
 def _counting() -> AggregateFunction:
-    return _found("count", "ANY")
+    return overload("count", "ANY")
 
 
-def _found(name: str, word: str) -> AggregateFunction:
+def overload(name: str, word: str) -> AggregateFunction:
+    """The first overload of an aggregate whose first parameter is spelled ``word``."""
+
     def takes(function: Function) -> bool:
         parameters = function.signature.parameters
         return bool(parameters) and parameters[0].type == word
