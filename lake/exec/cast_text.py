@@ -70,7 +70,7 @@ def from_text(value: pa.Array, target: Type, *, is_try: bool, zone: str) -> pa.A
 
     22P02  a text that is no value of the type     22003, 22008  a value out of the type's range
     """
-    if len(value) >= COMPILED_ROWS and isinstance(target, Integer | Decimal | Timestamp):
+    if len(value) >= COMPILED_ROWS and isinstance(target, Integer | Decimal | Time | Timestamp):
         quick = read_plain_texts(value, target, zone)
         if quick is not None:
             return quick

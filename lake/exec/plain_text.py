@@ -10,18 +10,21 @@ import pyarrow as pa
 from lake.exec import decimals
 from lake.exec.kernels import views
 from lake.exec.kernels.numerals import (
+    FLOAT_BYTES_MAX,
     MICROS_MAX,
     MICROS_MIN,
     MOMENT_BYTES_MAX,
     NUMBER_BYTES_MAX,
+    read_clocks,
     read_decimals,
     read_integers,
     read_moments,
+    respell_floats,
     write_decimals,
     write_doubles,
     write_moments,
 )
-from lake.types import DECIMAL_INT64_DIGITS_MAX, Decimal, Integer, Timestamp, Type
+from lake.types import DECIMAL_INT64_DIGITS_MAX, Decimal, Integer, Time, Timestamp, Type
 
 _UTC: Final = ("UTC", "Z", "GMT")
 _WITHOUT_ZONE, _WITH_ZONE, _IN_UTC = range(3)
@@ -45,6 +48,8 @@ def read_plain(body: Any, starts: Any, lengths: Any, target: Type, zone: str) ->
         case Timestamp(zoned):
             form = _WITHOUT_ZONE if not zoned else _IN_UTC if zone.upper() in _UTC else _WITH_ZONE
             wrong = read_moments(body, starts, lengths, form, made)
+        case Time():
+            wrong = read_clocks(body, starts, lengths, made)
         case _:
             return None
     if wrong >= 0:
@@ -85,6 +90,14 @@ def written_doubles(column: pa.Array) -> pa.Array | None:
     offsets, made = np.empty(len(column) + 1, np.int32), np.empty(len(column) * NUMBER_BYTES_MAX, np.uint8)
     size = write_doubles(views.values_of(column), views.ALL_VALID if valid is None else valid, offsets, made)
     return None if size < 0 else views.text_array(offsets, made[:size].copy(), pa.string(), valid)
+
+
+def respelled_floats(column: pa.Array, high: int) -> pa.Array:
+    """Floats as Postgres writes them, without an exponent from 1e-4 on and below ten to the power of ``high``."""
+    texts, characters = views.text_of(column.cast(pa.string()))
+    offsets, made = np.empty(len(column) + 1, np.int32), np.empty(len(column) * FLOAT_BYTES_MAX, np.uint8)
+    size = respell_floats(texts, characters, high, offsets, made)
+    return views.text_array(offsets, made[:size].copy(), pa.string(), views.valid_of(column))
 
 
 def written_moments(column: pa.Array) -> pa.Array | None:

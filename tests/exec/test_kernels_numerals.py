@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
@@ -10,9 +12,9 @@ from hypothesis import strategies as st
 from lake.errors import LakeError
 from lake.exec.kernels import interpreted
 from lake.exec.kernels.numerals import MICROS_MAX, MICROS_MIN
-from lake.exec.plain_text import read_plain_texts, written_decimals, written_doubles, written_moments
+from lake.exec.plain_text import read_plain_texts, respelled_floats, written_decimals, written_doubles, written_moments
 from lake.sql import literals
-from lake.types import Decimal, Integer, Timestamp, Type
+from lake.types import TIME, Decimal, Integer, Timestamp, Type
 
 DIGITS = st.text("0123456789+-. e_", max_size=21)
 NUMBERS = st.one_of(DIGITS, st.integers(-(1 << 64), 1 << 64).map(str), st.decimals(places=3, allow_nan=False, allow_infinity=False).map(str))
@@ -83,6 +85,15 @@ def test_moments(text: str, zoned: bool, zone: str) -> None:
         assert made.cast(pa.int64()).to_pylist() == [literals.parse_timestamp(text, zoned=zoned, time_zone=zone), None]
 
 
+@settings(deadline=None)
+@given(text=st.one_of(st.times().map(str), st.sampled_from(("24:00:00", "1:02:03", "12:34", "12:34:56.1234567", "12:34:56Z", "", "12:34:60"))))
+def test_clocks(text: str) -> None:
+    """What is read is what the exact way reads."""
+    made = _both([text, None], TIME, "UTC")
+    if made is not None:
+        assert made.cast(pa.int64()).to_pylist() == [literals.parse_time(text), None]
+
+
 VALID = st.lists(st.booleans(), min_size=4, max_size=4)
 
 
@@ -118,6 +129,31 @@ def test_doubles_are_written(values: list[float], valid: list[bool]) -> None:
     if made is not None:
         assert made.equals(plain)
         assert made.to_pylist() == [None if value is None else repr(value).removesuffix(".0") for value in array.to_pylist()]
+
+
+def _as_postgres(value: float | None) -> str | None:
+    if value is None or value != value or value in (float("inf"), float("-inf")):
+        return None if value is None else {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}[str(value)]
+    sign, figures, exponent = decimal.Decimal(repr(value)).normalize().as_tuple()
+    digits = "".join(map(str, figures))
+    assert isinstance(exponent, int)
+    power = len(digits) - 1 + exponent
+    if value and not -4 <= power < 15:
+        shown = digits[0] + ("." + digits[1:] if len(digits) > 1 else "") + f"e{'-' if power < 0 else '+'}{abs(power):02}"
+    else:
+        shown = f"{decimal.Decimal(digits).scaleb(exponent):f}"
+    return ("-" if sign else "") + shown
+
+
+@settings(deadline=None)
+@given(values=st.lists(st.one_of(st.none(), st.floats(), st.floats(1e-6, 1e-2), st.floats(1e13, 1e17)), min_size=1, max_size=4))
+def test_floats_are_respelled(values: list[float | None]) -> None:
+    """Python's digits in Postgres's forms."""
+    array = pa.array(values, pa.float64())
+    made = respelled_floats(array, 15)
+    with interpreted():
+        assert made.equals(respelled_floats(array, 15))
+    assert made.to_pylist() == [_as_postgres(value) for value in values]
 
 
 @settings(deadline=None)

@@ -14,12 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lake.exec import decimals
 from lake.exec.cast import interval_parts
 from lake.exec.kernels import views
 from lake.exec.kernels.tuples import NUMERIC_BYTES_MAX, write_numerics
 from lake.exec.per_row import per_row
 from lake.rows import physical_array
 from lake.types import (
+    DECIMAL_INT64_DIGITS_MAX,
     Boolean,
     Bytes,
     Date,
@@ -73,7 +75,7 @@ def binary_column(column: pa.Array, type: Type) -> pa.Array:
         case Decimal() if type.is_short:
             return _numerics(physical_array(column, type), type.scale)
         case Decimal():
-            return _wide_numerics(column)
+            return _wide_numerics(column, type)
         case List(of):
             return _arrays(column, of)
         case _:
@@ -143,8 +145,12 @@ def _numerics(column: pa.Array, scale: int) -> pa.Array:
 
 
 @per_row
-def _wide_numerics(column: pa.Array) -> pa.Array:
-    """Decimals of more than 18 digits. Goes row by row: their groups do not fit a column of integers."""
+def _wide_numerics(column: pa.Array, type: Decimal) -> pa.Array:
+    """Decimals that may have more than 18 digits. Where one does, goes row by row: its groups do not fit an integer."""
+    found = decimals.scaled(column)
+    assert found is not None and not isinstance(found.values, int)
+    if not found.is_wide and type.scale <= DECIMAL_INT64_DIGITS_MAX:
+        return _numerics(views.to_array(found.values, pa.int64(), found.valid), type.scale)
     return pa.array([None if value is None else numeric_bytes(value) for value in column.to_pylist()], pa.binary())
 
 

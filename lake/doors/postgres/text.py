@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from lake.compiled import COMPILED_ROWS
 from lake.exec.cast import cast, interval_parts
 from lake.exec.kernels import views
-from lake.exec.plain_text import written_decimals, written_doubles, written_moments
+from lake.exec.plain_text import respelled_floats, written_decimals, written_doubles, written_moments
 from lake.rows import physical_array
 from lake.types import (
     DOUBLE,
@@ -37,7 +37,7 @@ from lake.types import (
 )
 
 UTC: Final = ("UTC", "GMT", "Z", "ETC/UTC")
-PLAIN_FLOATS: Final = (1e-3, 1e9)  # between which Arrow writes floats without an exponent
+FLOAT_DIGITS: Final = {pa.float64(): 15, pa.float32(): 6}  # before the point; Postgres writes more with an exponent
 QUOTED_ITEM: Final = r'^$|[{}",\\\s]|^(?i:null)$'  # an item of an array that must stand in quotes
 _HEX: Final = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint16)
 
@@ -89,29 +89,8 @@ def _integers(column: pa.Array) -> pa.Array:
 
 def _floats(column: pa.Array, type: Type) -> pa.Array:
     """Shortest digits that read back alike: ``1``, ``0.1``, ``1e+20``, ``NaN``."""
-    if type == DOUBLE and len(column) >= COMPILED_ROWS:
-        written = written_doubles(column)
-        if written is not None:
-            return written
-    sizes = np.abs(views.values_of(column))
-    plain = ((sizes >= PLAIN_FLOATS[0]) & (sizes < PLAIN_FLOATS[1])) | (sizes == 0)
-    if column.null_count:
-        plain |= views.valid_of(column) == 0
-    texts = column.cast(pa.string())
-    if plain.all():
-        return texts
-    others = _scientific(column.filter(views.to_boolean(~plain)), type)
-    return pc.replace_with_mask(texts, views.to_boolean(~plain), others)
-
-
-def _scientific(column: pa.Array, type: Type) -> pa.Array:
-    """Floats that Arrow writes with an exponent where Postgres has none, or the other way around."""
-    texts = _plain(cast(column, type, TEXT))
-    texts = pc.replace_substring_regex(texts, r"\.0$", "")
-    if pc.any(pc.match_substring(texts, "e")).as_py():
-        texts = pc.replace_substring_regex(texts, r"(?:\.0)?e(\d)", r"e+\1")
-        texts = pc.replace_substring_regex(texts, r"e([+-])(\d)$", r"e\g<1>0\2".replace(r"\g<1>", r"\1"))
-    return texts
+    written = written_doubles(column) if type == DOUBLE and len(column) >= COMPILED_ROWS else None
+    return respelled_floats(column, FLOAT_DIGITS[column.type]) if written is None else written
 
 
 def _moments(column: pa.Array) -> pa.Array:

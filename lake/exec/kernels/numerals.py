@@ -19,7 +19,10 @@ from lake.exec.kernels import kernel, rehearsal
 from lake.exec.kernels.views import ALL_VALID
 
 NUMBER_BYTES_MAX: Final = 21  # a sign, 19 digits and a point
+FLOAT_BYTES_MAX: Final = 32  # a sign, 17 digits, zeros before them or an exponent behind them
 MOMENT_BYTES_MAX: Final = 26
+INFINITY: Final = np.frombuffer(b"Infinity", np.uint8).copy()
+NAN: Final = np.frombuffer(b"NaN", np.uint8).copy()
 MICROS_MIN: Final = -62_135_596_800_000_000  # 0001-01-01
 MICROS_MAX: Final = 253_402_300_799_999_999  # the end of 9999-12-31
 _DAY: Final = 86_400_000_000
@@ -218,6 +221,21 @@ def read_moments(body: Any, starts: Any, lengths: Any, zone: Any, made: Any) -> 
     return np.int64(-1)
 
 
+@kernel
+def read_clocks(body: Any, starts: Any, lengths: Any, made: Any) -> Any:
+    """Microseconds since midnight of ``HH:MM:SS.ffffff``; arguments as of ``read_integers``."""
+    marks = np.zeros(1, np.int64)
+    for row in range(lengths.size):
+        made[row] = 0
+        if lengths[row] < 0:
+            continue
+        end = np.int64(starts[row]) + lengths[row]
+        made[row] = clock_at(body, np.int64(starts[row]), end, marks)
+        if made[row] < 0 or marks[0] != end:
+            return np.int64(row)
+    return np.int64(-1)
+
+
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
@@ -303,6 +321,72 @@ def write_doubles(values: Any, valid: Any, offsets: Any, made: Any) -> Any:
 
 
 @kernel
+def respell_floats(texts: Any, characters: Any, high: Any, offsets: Any, made: Any) -> Any:
+    """Floats in their shortest digits as Postgres writes them: ``1e+20``, ``1e-05``, ``0.0001``, ``Infinity``, ``NaN``.
+
+    From 1e-4 on and below ten to the power of ``high`` they have no exponent. Answers the bytes of all.
+    texts    int32[rows + 1]  in    characters  uint8[any]  in  in any form that has a digit, or inf or nan; or nothing
+    offsets  int32[rows + 1]  out   made        uint8[rows * FLOAT_BYTES_MAX]  out
+    """
+    figures = np.zeros(FLOAT_BYTES_MAX, np.uint8)
+    place = np.int64(0)
+    offsets[0] = 0
+    for row in range(texts.size - 1):
+        at, end = np.int64(texts[row]), np.int64(texts[row + 1])
+        if at < end and characters[at] == 45:
+            made[place] = 45
+            place += 1
+            at += 1
+        if at < end and characters[at] > 57:
+            word = INFINITY if characters[at] == 105 else NAN
+            for index in range(word.size):
+                made[place + index] = word[index]
+            place += word.size
+            at = end
+        count, point, exponent, seen = 0, -1, 0, 0
+        is_first = at < end
+        while at < end and characters[at] != 101:
+            if characters[at] == 46:
+                point = seen
+            else:
+                if count > 0 or characters[at] != 48:
+                    figures[count] = characters[at]
+                    count += 1
+                seen += 1
+            at += 1
+        if at < end:
+            negative = characters[at + 1] == 45
+            for index in range(at + 2 if negative or characters[at + 1] == 43 else at + 1, end):
+                exponent = exponent * 10 + np.int64(characters[index]) - 48
+            exponent = -exponent if negative else exponent
+        exponent += (seen if point < 0 else point) - (seen - count) - 1  # of the first figure
+        while count > 1 and figures[count - 1] == 48:
+            count -= 1
+        if is_first and count == 0:
+            made[place] = 48
+            place += 1
+        elif is_first and -4 <= exponent < high:
+            for index in range(min(exponent, 0), max(exponent + 1, count)):
+                if index == 1 + exponent and index > min(exponent, 0):
+                    made[place] = 46
+                    place += 1
+                made[place] = figures[index] if 0 <= index < count else 48
+                place += 1
+        elif is_first:
+            made[place] = figures[0]
+            place += 1
+            for index in range(1, count):
+                made[place + index] = figures[index]
+            if count > 1:
+                made[place] = 46
+                place += count
+            made[place], made[place + 1] = 101, 45 if exponent < 0 else 43
+            place = put_number(np.uint64(abs(exponent)), 2, made, place + 2)
+        offsets[row + 1] = place
+    return place
+
+
+@kernel
 def put_two(number: Any, made: Any, at: Any) -> None:
     """Writes a number below 100 in two digits."""
     tens = number * 103 >> 10
@@ -379,6 +463,8 @@ def _rehearse() -> None:
     read_integers(body, starts, lengths, -(1 << 63), (1 << 63) - 1, made)
     read_decimals(body, starts, lengths, 2, 10**18, made)
     read_moments(body, starts, lengths, 0, made)
+    read_clocks(body, starts, lengths, made)
+    respell_floats(np.array([0, 4], np.int32), body, 15, offsets, np.zeros(FLOAT_BYTES_MAX, np.uint8))
     for valid in (ALL_VALID, np.ones(1, np.uint8)):
         write_decimals(made, valid, 2, offsets, np.zeros(NUMBER_BYTES_MAX, np.uint8))
         write_doubles(np.ones(1), valid, offsets, np.zeros(NUMBER_BYTES_MAX, np.uint8))

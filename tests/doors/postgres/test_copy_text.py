@@ -7,15 +7,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lake.doors.postgres.copy import parse_copy
 from lake.doors.postgres.copy_text import Lines
+from lake.doors.postgres.text import text_column
 from lake.errors import BadCopyData, LakeError
 from lake.sql.catalog import Settings
 from lake.storage.catalog.model import Column, Table
+from lake.types import Float
 from tests.doors.postgres.conftest import PgNode
 
 FORMS = (
@@ -138,6 +141,24 @@ def test_refused_rows_are_told(form: str, body: bytes, message: str, row: int | 
         _read(form, [before * 3, body], {"a": "INT", "b": "VARCHAR"})
     assert caught.value.message == message
     assert caught.value.detail == (None if row is None else f"COPY t, row {row + 3}")
+
+
+@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    doubles=st.lists(st.one_of(st.floats(), st.floats(1e-6, 1e-2), st.floats(1e13, 1e17)), max_size=120),
+    reals=st.lists(st.one_of(st.floats(width=32), st.floats(0, 2**24, width=32)), max_size=8),
+)
+def test_floats_are_written_as_by_postgres(
+    theirs: psycopg.Connection[Any], doubles: list[float], reals: list[float]
+) -> None:
+    """With an exponent where Postgres has one, in its digits, or in fewer that read back alike: it never takes a bound's."""
+    for values, name, bits in ((doubles, "float8", 64), (reals, "float4", 32)):
+        type = Float(bits)
+        written = text_column(pa.array(values, type.arrow), type, "UTC").cast(pa.string()).to_pylist()
+        asked = theirs.execute(f"SELECT x::{name}::text FROM unnest(%s::float8[]) x", [values]).fetchall()
+        for ours, (text,) in zip(written, asked, strict=True):
+            fewer = len(ours) < len(text) and ("e" in ours) == ("e" in text)
+            assert ours == text or (fewer and pa.scalar(float(ours), type.arrow) == pa.scalar(float(text), type.arrow))
 
 
 def test_long_rows_and_many_blocks(pg: PgNode) -> None:
