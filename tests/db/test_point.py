@@ -40,6 +40,8 @@ def is_point(db: EmbeddedConnection, text: str) -> bool:
 
 @pytest.mark.parametrize(("text", "params"), [
     ("SELECT * FROM n WHERE id = $id", {"id": 7}), ("SELECT * FROM n WHERE id = $id", {"id": 8}),
+    ("SELECT * FROM n WHERE id = $id", {"id": "7"}), ("SELECT * FROM n WHERE id = $id", {"id": " 7"}),
+    ("SELECT c FROM pairs WHERE a = $a AND b = $b", {"a": "01", "b": "x"}), ("SELECT * FROM n WHERE id = $id", {"id": "-1"}),
     ("SELECT * FROM n WHERE id = $id", {"id": 9}), ("SELECT name AS x, id FROM n WHERE id = 12", {}),
     ("SELECT * FROM n WHERE id = $id", {"id": 1 << 40}), ("SELECT at FROM n WHERE id = $id", {"id": -1}),
     ("SELECT * FROM w WHERE word = $w", {"w": "a"}), ("SELECT n FROM w WHERE word = ''", {}),

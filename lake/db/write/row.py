@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from lake.db.point import whole_number
 from lake.db.write.keyed import check_keys, keys_of_batch
 from lake.sql import ast, bound
 from lake.storage.catalog.changes import Change
@@ -108,6 +109,7 @@ def _key_of(where: ast.Expr | None, table: Table, parameters: Parameters) -> lis
                 given = _given(value, parameters)
             case _:
                 return None
+        given = _as_number(given, columns[name].type)
         kind = {Integer: int, Text: str}.get(type(columns[name].type))
         if kind is None or not isinstance(given, kind):
             return None
@@ -127,12 +129,12 @@ def _new_values(
             return None
         match item.value:
             case ast.Binary("+" | "-" as sign, ast.Column(ast.Name((name,))), value) if name == column.name:
-                given = _given(value, parameters)
+                given = _as_number(_given(value, parameters), column.type)
                 if isinstance(given, int | float) and sign == "-":
                     given = -given
                 is_added = True
             case value:
-                given, is_added = _given(value, parameters), False
+                given, is_added = _as_number(_given(value, parameters), column.type), False
         if given is None or (is_added and isinstance(given, str)) or not _fits(given, column.type):
             return None
         found[column.name] = _NewValue(column, given, is_added)
@@ -153,6 +155,11 @@ def _given(value: ast.Expr, parameters: Parameters) -> Value | None:
             return literal.value if isinstance(literal.value, int | float | str) else None
         case _:
             return None
+
+
+def _as_number(given: Value | None, column: Type) -> Value | None:
+    """A text that a column of whole numbers takes as one."""
+    return whole_number(given, column) if type(column) is Integer and isinstance(given, str) else given
 
 
 def _is_plain(given: Type) -> bool:
