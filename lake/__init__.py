@@ -18,7 +18,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lake.client import Connection
+    from lake.connection import Connection
 
 __version__ = "0.1.0"
 

@@ -12,8 +12,9 @@ An Arrow type that SQL has no type for is the SQL type that holds its values, ``
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from lake.errors import UndefinedObject
 from lake.types import (

@@ -21,7 +21,7 @@ from lake import __version__
 from lake.errors import LakeError
 
 if TYPE_CHECKING:
-    from lake.client import Answer, Connection
+    from lake.connection import Answer, Connection
 
 COMMANDS: Final = ("serve", "sql", "docs", "shell")
 FORMATS: Final = ("table", "json", "ndjson", "csv", "tsv", "arrow", "parquet")

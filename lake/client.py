@@ -1,4 +1,4 @@
-"""A connection to a lake, and the HTTP one: what ``lake.connect``, the program and the shell talk through.
+"""A connection to a lake over HTTP.
 
     connect("http://127.0.0.1:8080").sql("SELECT 1 AS one").rows()      [(1,)]
 
@@ -13,162 +13,23 @@ import json
 import math
 import ssl
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
+from lake.config import Config
+from lake.connection import Acknowledged, Answer, Connection, encode_rows
 from lake.errors import ERRORS, InvalidParameter, IoFailure, LakeError
-from lake.rows import python_rows
-from lake.types import Type, from_arrow
+from lake.net.owner import find_owner_key
+from lake.types import from_arrow
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
     import pyarrow as pa
 
-    from lake.db.result import Result
-
-ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A statement's answer, whole.
-
-    columns, types  of a query; empty for other statements, which have an ``outcome``
-    tag             the command tag
-    """
-
-    columns: tuple[str, ...]
-    types: tuple[Type, ...]
-    tag: str
-    table: pa.Table
-    outcome: dict[str, Any] | None = None
-    notices: tuple[str, ...] = field(default=())
-
-    def arrow(self) -> pa.Table:
-        """The rows as an Arrow table."""
-        return self.table
-
-    def rows(self) -> list[tuple[Any, ...]]:
-        """The rows as tuples of Python values.
-
-        22008  a date or timestamp that Python has not
-        """
-        return python_rows(self.table)
-
-    def pandas(self) -> pd.DataFrame:
-        """The rows as a pandas frame; pandas must be installed."""
-        return self.table.to_pandas()
-
-    def polars(self) -> pl.DataFrame:
-        """The rows as a Polars frame; Polars must be installed."""
-        import polars
-
-        frame = polars.from_arrow(self.table)
-        assert isinstance(frame, polars.DataFrame)
-        return frame
-
-    def item(self) -> Any:
-        """The one value of an answer of one row and one column.
-
-        22023  an answer of another shape
-        """
-        if self.table.num_rows != 1 or self.table.num_columns != 1:
-            raise InvalidParameter(f"item() of {self.table.num_rows} rows and {self.table.num_columns} columns")
-        return self.table.column(0)[0].as_py()
-
-    def __str__(self) -> str:
-        """The answer as a text table, or the outcome as JSON."""
-        if self.outcome is not None:
-            return json.dumps(self.outcome)
-        from lake.db.values import text_values
-        from lake.doors.http.encode import draw
-
-        columns = [text_values(self.table.column(i), type) for i, type in enumerate(self.types)]
-        return draw(self.columns, self.types, columns, self.table.num_rows).rstrip("\n")
-
-    def result(self) -> Result:
-        """The answer as the engine's own Result, for encoders."""
-        from lake.db.result import Result
-
-        batches = self.table.to_batches()
-        return Result(self.columns, self.types, self.tag, self.outcome, notices=self.notices, source=batches)
-
-    def __len__(self) -> int:
-        return int(self.table.num_rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Acknowledged:
-    """What an append answers. Spec: HTTP, Append answer."""
-
-    seg: int
-    duplicate: bool
-    conflict: bool
-    row: int
-    ms: int
-
-
-class Connection(ABC):
-    """A lake that statements can be sent to; a context manager that closes itself."""
-
-    _position: int | None = None
-
-    @abstractmethod
-    def sql(self, text: str, /, *, job: str | None = None, **params: Any) -> Answer:
-        """Runs the statements of ``text``; the last one's answer.
-
-        params  values of ``$name``
-        job     a write retried under the same id is applied once
-        """
-
-    @abstractmethod
-    def append(
-        self,
-        table: str,
-        rows: pa.Table | Iterable[Mapping[str, Any]],
-        *,
-        producer: str | None = None,
-        seq: int | None = None,
-        prev: int | None = None,
-    ) -> Acknowledged:
-        """Appends rows, exactly once for a producer and its seq; durable when it returns."""
-
-    @abstractmethod
-    def watch(self, table: str, after: int | None = None, changes: bool = False) -> Iterator[dict[str, Any]]:
-        """A table's new rows as they are committed, for as long as they are asked for; JSON's values, NULLs left out.
-
-        after    a commit: rows of later ones; by default from this moment
-        changes  updates and deletes too, each with ``_change_type``, ``_row_id``, ``_version`` and its times
-        ``position`` says where to go on. Errors as of ``GET /watch``.
-        """
-
-    @abstractmethod
-    def live(self, query: str, /, *, every_ms: int = 100, **params: Any) -> Iterator[list[dict[str, Any]]]:
-        """A query's rows now, and again after each commit that changes them, for as long as they are asked for.
-
-        every_ms  shortest time between two runs
-        """
-
-    @property
-    def position(self) -> int | None:
-        """The commit up to which ``watch`` has given everything; None before the first row."""
-        return self._position
-
-    @abstractmethod
-    def close(self) -> None:
-        """Lets go of the lake."""
-
-    def __enter__(self) -> Connection:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+ANSWER_SECS: Final = 2.0  # a node that serves says its name sooner
 
 
 class HttpConnection(Connection):
@@ -294,17 +155,25 @@ class HttpConnection(Connection):
         self._http.close()
 
 
-def encode_rows(rows: pa.Table | Iterable[Mapping[str, Any]]) -> tuple[bytes, str]:
-    """Rows as a body, and its content type."""
-    import pyarrow as pa
+def connect_owner(config: Config, address: str) -> HttpConnection | None:
+    """A connection, as its owner, to the node at ``address`` that serves the configuration's lake; None where none does.
 
-    if isinstance(rows, pa.Table):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as writer:
-            writer.write_table(rows)
-        return sink.getvalue().to_pybytes(), ARROW_STREAM
-    lines = (json.dumps(dict(row), default=str) for row in rows)
-    return "".join(line + "\n" for line in lines).encode(), "application/x-ndjson"
+    A node that was killed left its address behind.
+    """
+    assert config.lake is not None
+    host, _, port = address.rpartition(":")
+    asked = http.client.HTTPConnection(host, int(port), timeout=ANSWER_SECS)
+    try:
+        asked.request("GET", "/stats")
+        found = json.loads(asked.getresponse().read())
+    except (OSError, http.client.HTTPException, ValueError):
+        return None
+    finally:
+        asked.close()
+    if not isinstance(found, dict) or found.get("lake") != Path(config.lake).resolve().name:
+        return None
+    owner_key = find_owner_key(config, address)
+    return HttpConnection(f"http://{address}", token=config.token or config.admin_token, owner_key=owner_key)
 
 
 def _answer(body: bytes, headers: http.client.HTTPMessage) -> Answer:

@@ -21,9 +21,11 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final, get_type_hints
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lake.errors import InvalidParameter
 
@@ -37,8 +39,7 @@ Options = Mapping[str, Any]
 Derived = Callable[["Machine", Options], Any]  # a default from the machine and the settings declared above
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """What defaults are taken from: cores, memory and folders of the machine the program runs on."""
 
     cores: int
@@ -54,8 +55,7 @@ class Machine:
         return cls(cores, _memory_bytes(), tempfile.gettempdir(), _user_config_dir(environ))
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One row of SETTINGS: a field of Config and what it is called from outside.
 
     env       the variable it is read from, or None where only a flag sets it
@@ -96,8 +96,7 @@ class Setting:
 
 def setting(default: Any, env: str | None, flag: str | None, doc: str, unit: str = "", **more: Any) -> Any:
     """A field of Config; ``more`` are further fields of its row in SETTINGS. A callable default is derived."""
-    row = {"default": default, "env": env, "flag": flag, "doc": doc, "unit": unit, **more}
-    return field(repr=not more.get("secret", False), metadata=row)
+    return Setting(name="", kind=str, default=default, env=env, flag=flag, doc=doc, unit=unit, **more)
 
 
 def _quarter_of_free_disk(machine: Machine, above: Options) -> float:
@@ -111,8 +110,7 @@ def _inline_kb(_: Machine, above: Options) -> int:
     return 1024 if above["ack"] == "replicated" and above["replicas"] > 1 else 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(Struct, frozen=True, kw_only=True):
     """The settings of one process, read once by ``load`` and passed down."""
 
     # What is served, and where.
@@ -288,20 +286,22 @@ class Config:
         900.0, "LAKE_SHARE_URL_SECS", None, "how long a shared link lasts", "s", used=False)
 
 
+    def __repr__(self) -> str:
+        shown = (f"{row.name}={getattr(self, row.name)!r}" for row in SETTINGS if not row.secret)
+        return f"Config({', '.join(shown)})"
+
+
 WRITTEN_ONLY: Final = ("LAKE_TRIES", "LAKE_SERVER_URL")  # set for started processes, and no setting of theirs
 
 
-def _rows_of(cls: type) -> tuple[Setting, ...]:
-    hints = get_type_hints(cls)
-    return tuple(Setting(name=each.name, kind=_kind(hints[each.name]), **each.metadata) for each in fields(cls))
+def _rows_of(cls: type[Config]) -> tuple[Setting, ...]:
+    rows = zip(cls.__struct_fields__, cls.__struct_defaults__, strict=True)
+    return tuple(replace(row, name=name, kind=_kind(cls.__annotations__[name])) for name, row in rows)
 
 
-def _kind(hint: Any) -> type:
+def _kind(hint: str) -> type:
     """The one type of ``str | None``, ``tuple[str, ...]`` and the like."""
-    if isinstance(hint, type) and hint in (str, int, float, bool):
-        return hint
-    origin = getattr(hint, "__origin__", None)
-    return tuple if origin is tuple else str
+    return {"int": int, "float": float, "bool": bool}.get(hint, tuple if hint.startswith("tuple") else str)
 
 
 SETTINGS: Final = _rows_of(Config)

@@ -13,9 +13,10 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from lake.sql.registry import FUNCTIONS, Aggregate, Function, Generator, Parameter, Scalar, TableFunction, Window
 
@@ -33,8 +34,7 @@ Written by `lake docs` from the program's own table of functions; the examples a
 _ERROR: Final = re.compile(r"([0-9A-Z]{5})  (.+)")
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct):
     """A function with all its overloads and names."""
 
     name: str

@@ -10,15 +10,13 @@ meanwhile. Connections of one process to one lake share the engine.
 
 from __future__ import annotations
 
-import http.client
-import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lake.client import ARROW_STREAM, Acknowledged, Answer, Connection, HttpConnection, encode_rows
 from lake.config import Config, load
+from lake.connection import ARROW_STREAM, Acknowledged, Answer, Connection, encode_rows
 from lake.db.database import Database
 from lake.db.feed import Feed
 from lake.db.live import LiveQuery
@@ -27,38 +25,25 @@ from lake.db.values import json_objects
 from lake.db.write.once import Once
 from lake.errors import ObjectNotInState
 from lake.exec.context import Cancellation
-from lake.net.owner import find_owner_key
 from lake.roles import OWNER
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 LOOK_SECS: Final = 1.0  # a stream that has nothing to say looks so often whether its connection was closed
-ANSWER_SECS: Final = 2.0  # a node that serves says its name sooner
 
 
 def open_lake(path: str, options: Mapping[str, Any] | None = None) -> Connection:
     """A connection to the lake at ``path``: through the node that serves it, else embedded."""
     config = load(options={"lake": path, **(options or {})})
     address = Database.serving_address(config)
-    if address is not None and _serves(address, path):
-        owner_key = find_owner_key(config, address)
-        return HttpConnection(f"http://{address}", token=config.token or config.admin_token, owner_key=owner_key)
+    if address is not None:
+        from lake.client import connect_owner
+
+        connection = connect_owner(config, address)
+        if connection is not None:
+            return connection
     return EmbeddedConnection(config)
-
-
-def _serves(address: str, path: str) -> bool:
-    """Whether a node answers there and serves that lake: one that was killed left its address behind."""
-    host, _, port = address.rpartition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=ANSWER_SECS)
-    try:
-        connection.request("GET", "/stats")
-        found = json.loads(connection.getresponse().read())
-        return isinstance(found, dict) and found.get("lake") == Path(path).resolve().name
-    except (OSError, http.client.HTTPException, ValueError):
-        return False
-    finally:
-        connection.close()
 
 
 class _Shared:

@@ -15,8 +15,9 @@ import math
 import threading
 from bisect import bisect_left
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 Labels = tuple[str, ...]
 
@@ -105,8 +106,7 @@ class Gauge(_Values):
             self._values = {self._key(labels, ()): value}
 
 
-@dataclass(slots=True)
-class _Observed:
+class _Observed(Struct):
     counts: list[int] = field(default_factory=lambda: [0] * (len(SECONDS_BUCKETS) + 1))
     total: float = 0.0
 

@@ -11,9 +11,10 @@ Spec: HTTP and operations, Roles and tokens.
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+
+from msgspec import Struct
 
 from lake.config import Config
 from lake.errors import InsufficientPrivilege
@@ -54,8 +55,7 @@ ROLE_NAMES: Final[dict[str, Role]] = {"reader": Role.READ, "writer": Role.WRITE,
 SIGN_IN: Final = "sign in with a token, or a user's name and password"
 
 
-@dataclass(frozen=True, slots=True)
-class Principal:
+class Principal(Struct, frozen=True):
     """Who a request comes from.
 
     user       the name the audit keeps: a user's, or the role's for a token
@@ -95,8 +95,7 @@ OWNER: Final = Principal("owner", Role.ADMIN, superuser=True, owner=True)
 ANYONE: Final = Principal("anyone", Role.ADMIN, superuser=True, open=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(Struct, frozen=True):
     """The three tokens of a node; one that is not set lets nobody in."""
 
     read: str | None = None

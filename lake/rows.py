@@ -6,9 +6,9 @@ Storage, system tables and readers of outside files all answer a RowSource, so t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,8 +17,7 @@ from lake.errors import DatetimeOverflow
 from lake.types import Decimal, List, Map, Struct, Type
 
 
-@dataclass(frozen=True, slots=True)
-class Predicate:
+class Predicate(msgspec.Struct, frozen=True):
     """A simple test that storage may use to skip files and row groups; the engine tests every row again.
 
     op     = <> < <= > >= , ``in`` (value is a tuple), ``is null``, ``is not null``
@@ -30,8 +29,7 @@ class Predicate:
     value: object
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """A piece of a table that one worker reads: a row group, some batches of the tail, a slice of a file.
 
     read   answers batches of the asked columns in the asked order, in physical types (text may be dictionary-coded);
@@ -155,8 +153,7 @@ def _narrow(array: pa.Array, type: Decimal) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(array), [valid, pa.py_buffer(np.ascontiguousarray(words))])
 
 
-@dataclass(frozen=True, slots=True)
-class BatchRows:
+class BatchRows(msgspec.Struct, frozen=True):
     """The rows of one batch in physical types."""
 
     batch: pa.RecordBatch

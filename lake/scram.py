@@ -14,16 +14,16 @@ import hmac
 import secrets
 import stringprep
 import unicodedata
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 ITERATIONS: Final = 4_096  # as Postgres and RFC 7677
 SALT_BYTES: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(Struct, frozen=True):
     """A verifier: what a server keeps of a password."""
 
     stored: bytes

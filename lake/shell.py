@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from lake.client import Answer, Connection
+from lake.connection import Answer, Connection
 from lake.errors import LakeError
 from lake.sql import parser
 

@@ -14,9 +14,9 @@ Spec: SQL, Column types.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 
 from lake.errors import FeatureNotSupported, InvalidTableDefinition, UndefinedObject, near_name
@@ -26,8 +26,7 @@ DECIMAL256_DIGITS_MAX: Final = 76
 DECIMAL_INT64_DIGITS_MAX: Final = 18  # 10**18 - 1 is the largest run of nines an int64 holds
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """A SQL type.
 
     ``spelled`` is the name of the Arrow type it was asked for by, where that is not its own: ``UInt8`` of a SMALLINT,
@@ -35,7 +34,7 @@ class Type:
     refuse what the Arrow type cannot hold, and ``arrow_typeof`` and texts know it. ``{}`` in a list's stands for its items'.
     """
 
-    spelled: str = field(default="", compare=False, repr=False, kw_only=True)
+    spelled: str = ""
 
     @property
     def sql(self) -> str:
@@ -55,25 +54,36 @@ class Type:
     def __str__(self) -> str:
         return self.sql
 
+    def __repr__(self) -> str:
+        shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__[:-1])
+        return f"{type(self).__name__}({', '.join(shown)})"
 
-@dataclass(frozen=True, slots=True)
-class Null(Type):
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(self) is type(other) and self._parts() == other._parts())
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._parts()))
+
+    def _parts(self) -> tuple[object, ...]:
+        """What makes it another type: every field but ``spelled``, which stands last."""
+        return tuple([getattr(self, name) for name in self.__struct_fields__[:-1]])
+
+
+class Null(Type, frozen=True, eq=False):
     """The type of a bare NULL: casts to every other."""
 
     sql = "NULL"
     arrow = pa.null()
 
 
-@dataclass(frozen=True, slots=True)
-class Boolean(Type):
+class Boolean(Type, frozen=True, eq=False):
     """true or false."""
 
     sql = "BOOLEAN"
     arrow = pa.bool_()
 
 
-@dataclass(frozen=True, slots=True)
-class Integer(Type):
+class Integer(Type, frozen=True, eq=False):
     """A signed integer of 8, 16, 32 or 64 bits."""
 
     bits: int
@@ -92,8 +102,7 @@ class Integer(Type):
         return {8: 3, 16: 5, 32: 10, 64: 19}[self.bits]
 
 
-@dataclass(frozen=True, slots=True)
-class Oid(Integer):
+class Oid(Integer, frozen=True, eq=False):
     """A number of the catalog, which Postgres's clients know by a type of its own; computes as BIGINT."""
 
     bits: int = 64
@@ -103,8 +112,7 @@ class Oid(Integer):
         return "OID"
 
 
-@dataclass(frozen=True, slots=True)
-class Float(Type):
+class Float(Type, frozen=True, eq=False):
     """An IEEE 754 number of 32 or 64 bits."""
 
     bits: int
@@ -118,8 +126,7 @@ class Float(Type):
         return pa.float32() if self.bits == 32 else pa.float64()
 
 
-@dataclass(frozen=True, slots=True)
-class Decimal(Type):
+class Decimal(Type, frozen=True, eq=False):
     """An exact number of ``precision`` digits, ``scale`` of them after the point."""
 
     precision: int
@@ -150,55 +157,48 @@ class Decimal(Type):
         return self.precision <= DECIMAL_INT64_DIGITS_MAX
 
 
-@dataclass(frozen=True, slots=True)
-class Text(Type):
+class Text(Type, frozen=True, eq=False):
     """Unicode text of any length."""
 
     sql = "VARCHAR"
     arrow = pa.string()
 
 
-@dataclass(frozen=True, slots=True)
-class Uuid(Text):
+class Uuid(Text, frozen=True, eq=False):
     """A universally unique identifier, kept as its text: 36 characters, lower case."""
 
     sql = "UUID"
 
 
-@dataclass(frozen=True, slots=True)
-class Json(Type):
+class Json(Type, frozen=True, eq=False):
     """JSON text."""
 
     sql = "JSON"
     arrow = pa.string()
 
 
-@dataclass(frozen=True, slots=True)
-class Bytes(Type):
+class Bytes(Type, frozen=True, eq=False):
     """Bytes of any length."""
 
     sql = "BYTEA"
     arrow = pa.binary()
 
 
-@dataclass(frozen=True, slots=True)
-class Date(Type):
+class Date(Type, frozen=True, eq=False):
     """A day."""
 
     sql = "DATE"
     arrow = pa.date32()
 
 
-@dataclass(frozen=True, slots=True)
-class Time(Type):
+class Time(Type, frozen=True, eq=False):
     """A time of day in microseconds."""
 
     sql = "TIME"
     arrow = pa.time64("us")
 
 
-@dataclass(frozen=True, slots=True)
-class Timestamp(Type):
+class Timestamp(Type, frozen=True, eq=False):
     """Microseconds: a wall clock's reading, or with ``zoned`` an instant in UTC."""
 
     zoned: bool = False
@@ -212,16 +212,14 @@ class Timestamp(Type):
         return pa.timestamp("us", tz="UTC" if self.zoned else None)
 
 
-@dataclass(frozen=True, slots=True)
-class Interval(Type):
+class Interval(Type, frozen=True, eq=False):
     """Months, days and nanoseconds, each with its own sign."""
 
     sql = "INTERVAL"
     arrow = pa.month_day_nano_interval()
 
 
-@dataclass(frozen=True, slots=True)
-class List(Type):
+class List(Type, frozen=True, eq=False):
     """A list of values of one type."""
 
     of: Type
@@ -239,8 +237,7 @@ class List(Type):
         return pa.list_(self.of.physical)
 
 
-@dataclass(frozen=True, slots=True)
-class Struct(Type):
+class Struct(Type, frozen=True, eq=False):
     """Values of several types under names."""
 
     fields: tuple[tuple[str, Type], ...]
@@ -266,8 +263,7 @@ class Struct(Type):
         return lowered.index(name.lower()) if name.lower() in lowered else None
 
 
-@dataclass(frozen=True, slots=True)
-class Map(Type):
+class Map(Type, frozen=True, eq=False):
     """Values found by their keys."""
 
     key: Type
@@ -302,8 +298,7 @@ NULL, BOOLEAN, TEXT, UUID, JSON, BYTES = Null(), Boolean(), Text(), Uuid(), Json
 DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL = Date(), Time(), Timestamp(), Timestamp(zoned=True), Interval()
 
 
-@dataclass(frozen=True, slots=True)
-class TypeNames:
+class TypeNames(msgspec.Struct, frozen=True):
     """One row of TYPES: a type and what each neighbour calls it.
 
     spellings   what SQL text may say, lower case, the first one canonical

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import lake
-from lake.client import Connection
+from lake.connection import Connection
 from lake.errors import InvalidParameter, IoFailure, ObjectNotInState, UndefinedTable
 from tests.cluster import free_port, running_node
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import doctest
 import itertools
 import re
@@ -105,7 +104,7 @@ def test_defaults_follow_the_machine() -> None:
     assert settings.procedures == 4 * here.cores
     assert 0 <= settings.cache_gb <= 20
     assert settings.config_dir.startswith("/nobody")
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         settings.cores = 1  # type: ignore[misc]
 
 

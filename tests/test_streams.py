@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import lake
-from lake.client import Connection
+from lake.connection import Connection
 from lake.errors import FeatureNotSupported, InvalidParameter, UndefinedTable
 from tests.cluster import Node, running_node
 

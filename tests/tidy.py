@@ -29,9 +29,10 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 # Lower stands first. The package `lake` itself is the embedded API and may import everything, as the program may.
 LAYERS: Final = ("foundation", "storage", "sql", "exec", "db", "net", "doors", "program")
 FOUNDATION: Final = (
-    "errors", "types", "arrow_names", "narrow", "rows", "config", "roles", "clock", "metrics", "log", "compiled", "scram",
+    "errors", "types", "arrow_names", "narrow", "rows", "config", "roles", "clock", "metrics", "log", "compiled", "late",
+    "scram",
 )  # fmt: skip
-PROGRAM: Final = ("__init__", "__main__", "cli", "shell", "workspace", "client", "docs", "embedded")
+PROGRAM: Final = ("__init__", "__main__", "cli", "shell", "workspace", "connection", "client", "docs", "embedded")
 PRINTS: Final = ("cli.py", "shell.py", "client.py", "workspace.py", "docs.py", "__main__.py")
 ENVIRONMENT: Final = ("config.py", "storage/objects/cloud.py")
 ASYNC: Final = ("net/", "doors/", "client.py", "cli.py", "shell.py")

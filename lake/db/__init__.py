@@ -4,31 +4,18 @@ Reading order: ``database`` (one lake, led), ``session`` (a statement from text 
 ``statements`` (what each does), ``write`` (rows on their way in), ``system`` (relations made when read), ``functions``.
 """
 
+from importlib import import_module
+
 import lake.db.functions
-import lake.db.statements.access
-import lake.db.statements.dml
-import lake.db.statements.dml_change
-import lake.db.statements.enum_type
-import lake.db.statements.external
-import lake.db.statements.grants
-import lake.db.statements.index
-import lake.db.statements.object
-import lake.db.statements.prepared
-import lake.db.statements.query
-import lake.db.statements.sequence
-import lake.db.statements.session
-import lake.db.statements.table
-import lake.db.statements.table_alter
-import lake.db.statements.table_or_alter
-import lake.db.statements.table_past
-import lake.db.statements.transaction
-import lake.db.system.access
-import lake.db.system.information_routines
-import lake.db.system.information_rules
-import lake.db.system.information_schema
-import lake.db.system.lake
-import lake.db.system.objects
-import lake.db.system.pg_catalog
-import lake.db.system.pg_catalog_server
-import lake.db.system.recorded
 import lake.exec.functions  # noqa: F401
+from lake.db.statements import STATEMENTS
+from lake.db.system import SYSTEM_TABLES
+from lake.sql.registry import FUNCTIONS
+
+
+def import_all() -> None:
+    """Imports what a statement imports when it is the first to need it: a node does so before it is ready."""
+    for table in (FUNCTIONS, STATEMENTS, SYSTEM_TABLES):
+        table.fill()
+    for name in ("lake.exec.lower_joins", "lake.exec.lower_breakers", "lake.db.system.pg_catalog_names"):
+        import_module(name)

@@ -17,7 +17,7 @@ from lake.db.functions.readers import open_file
 from lake.db.names import qualified
 from lake.db.rights.granted import Rights, refusal
 from lake.db.rights.shown import shown_state
-from lake.db.system import SYSTEM_TABLES
+from lake.db.system import SYSTEM_SCHEMAS, SYSTEM_TABLES
 from lake.db.write.unique import unique_rules
 from lake.errors import FeatureNotSupported, InvalidParameter, LakeError, UndefinedTable
 from lake.exec.cast import cast
@@ -160,12 +160,11 @@ class StatementCatalog:
 
     def _find(self, name: tuple[str, ...]) -> PlanTable | PlanView:
         schema, last = qualified(name, self._database.name)
-        if len(name) == 1 and ("pg_catalog", last) in SYSTEM_TABLES and self.state.find(last, schema) is None:
-            schema = "pg_catalog"
-        system = SYSTEM_TABLES.get((schema, last))
-        if system is not None:
-            return system.table(self.shown)
         found = self.state.find(last, schema)
+        if found is None and len(name) == 1 and ("pg_catalog", last) in SYSTEM_TABLES:
+            schema = "pg_catalog"
+        if schema in SYSTEM_SCHEMAS and (system := SYSTEM_TABLES.get((schema, last))) is not None:
+            return system.table(self.shown)
         if found is None:
             shown = display_name(schema, last)
             raise UndefinedTable(f'relation "{shown}" does not exist', hint=self.shown.state.hint(last, schema))
@@ -175,7 +174,7 @@ class StatementCatalog:
 
     def _find_past(self, name: tuple[str, ...], kind: str, value: object) -> PlanTable:
         schema, last = qualified(name, self._database.name)
-        if (schema, last) in SYSTEM_TABLES or isinstance(self.state.find(last, schema), View):
+        if (schema in SYSTEM_SCHEMAS and (schema, last) in SYSTEM_TABLES) or isinstance(self.state.find(last, schema), View):
             raise FeatureNotSupported(f'AT reads the past of a table, and "{display_name(schema, last)}" is none')
         table = self.state.table(last, schema)
         if self.rights is not None:

@@ -9,8 +9,9 @@ A parameter's type is the one its door was told, else what the binder casts it t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lake.db.names import find_table, qualified
 from lake.db.origins import NOWHERE, Origin, origins_of
@@ -26,8 +27,7 @@ from lake.storage.catalog.state import State
 from lake.types import NULL, TEXT, Type
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(Struct, frozen=True):
     """What a statement takes and answers; ``names`` is None where it answers no rows.
 
     origins   the table and column of each, by Postgres's numbers

@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.db.names import find_table
 from lake.errors import UndefinedTable
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 FED: Final = (ROW_ID, VERSION, CREATED_AT, UPDATED_AT)
 
 
-@dataclass(frozen=True, slots=True)
-class Feed:
+class Feed(Struct, frozen=True):
     """The feed of one table.
 
     old   changes of every kind, with ``_change_type`` and what names the row; else new rows alone
@@ -90,8 +89,7 @@ class Feed:
             raise UndefinedTable("the table was dropped")
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Rows of a feed; everything up to commit ``upto`` has been told with them."""
 
     rows: pa.RecordBatch

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from lake.db.run import Run
 from lake.db.session import Session
@@ -31,8 +32,7 @@ COUNT_MAX: Final = 100  # views and tables of a request
 COLUMNS_MAX: Final = 1_000  # of such a table
 
 
-@dataclass(frozen=True, slots=True)
-class Lent:
+class Lent(Struct, frozen=True):
     """The views of a request by name, each a query's text; its tables, each a list of rows as objects."""
 
     views: Mapping[str, str] = field(default_factory=dict)

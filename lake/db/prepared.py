@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
+
+from msgspec import Struct
 
 from lake.db.result import Result
 from lake.db.session import Session
@@ -27,8 +28,7 @@ PARSED_MAX: Final = 512
 TEXT_BYTES_MAX: Final = 16 << 10  # a longer text is a load, not a statement that comes again
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A parsed statement; ``parameters`` is the greatest number of a ``$n`` in it."""
 
     text: str
@@ -54,8 +54,7 @@ class Prepared:
         return handler is not None and handler.audit == "ddl" and not is_own
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """A parameter's value: a Python value, and the type it is cast to, if any."""
 
     value: Any

@@ -13,11 +13,11 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from msgspec import structs
+from msgspec import Struct, structs
 
 from lake.db.origins import Origin, origins_of
 from lake.db.point import PointRead, point_read
@@ -40,8 +40,7 @@ ANSWERS_BYTES: Final = 64 << 20  # all together
 ANSWER_BYTES: Final = 4 << 20  # of one; a larger one costs more to keep than to compute again
 
 
-@dataclass(slots=True)
-class Planned:
+class Planned(Struct):
     """A query bound and optimised.
 
     shows    whether the caller may be told which tables its columns come from: not of what a view reads for it
@@ -205,7 +204,7 @@ def detached(planned: Planned) -> Planned:
     def without_rows(each: Plan) -> Plan:
         if not isinstance(each, plan.Scan):
             return each
-        return structs.replace(each, table=replace(each.table, rows=_NoRows(), statistics=_no_statistics))
+        return structs.replace(each, table=structs.replace(each.table, rows=_NoRows(), statistics=_no_statistics))
 
     bare = plan.rewrite(planned.plan, without_rows)
     return Planned(structs.replace(planned.found, plan=bare), bare, planned.shows, planned._origins)

@@ -12,10 +12,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from lake.db.names import named_parts, qualified
 from lake.errors import (
@@ -41,8 +41,7 @@ BLOCK_MIN: Final = 32
 BLOCK_MAX: Final = 4_096
 
 
-@dataclass(slots=True)
-class _Block:
+class _Block(Struct):
     """Numbers of a sequence that are this process's to give: ``count`` from ``next``; ``size`` is that of the next block."""
 
     step: int

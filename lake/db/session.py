@@ -21,7 +21,6 @@ from lake.db.run import Run
 from lake.db.sequences import SessionSequences
 from lake.db.settings import SessionSettings
 from lake.db.statements import STATEMENTS, Handler
-from lake.db.system.pg_catalog_names import PgNames
 from lake.db.temporary import NOTHING, Temporary
 from lake.db.write.transaction import Transaction
 from lake.errors import (
@@ -46,6 +45,7 @@ from lake.storage.tables.read import NotInMemory
 if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog
     from lake.db.database import Database
+    from lake.db.system.pg_catalog_names import PgNames
 
 FAILED: Final = "current transaction is aborted, commands ignored until end of transaction block"
 COUNTING: Final = ("nextval", "setval")  # functions that write
@@ -491,6 +491,7 @@ class Session:
 
     def _names(self) -> PgNames:
         """What the functions of pg_catalog look up."""
+        from lake.db.system.pg_catalog_names import PgNames
         return PgNames(self, self.catalog().shown)
 
 

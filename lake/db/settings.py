@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from msgspec import Struct
 
 from lake.db.engine_options import ENGINE_OPTIONS
 from lake.errors import InvalidParameter, UndefinedObject, near_name
@@ -36,8 +37,7 @@ FIXED: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A setting's value in a session and the value RESET brings back."""
 
     value: str

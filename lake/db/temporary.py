@@ -12,12 +12,11 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
-import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from lake.errors import FeatureNotSupported, InvalidTableDefinition, OutOfMemory
 from lake.storage.catalog.changes import (
@@ -181,7 +180,7 @@ def _laid(under: PersistentMap, over: PersistentMap) -> PersistentMap:  # type: 
 def _unkept(change: Change) -> Change:
     """A change of which nothing stays for later."""
     if isinstance(change, DropTable | Truncate):
-        return msgspec.structs.replace(change, keep=False)
+        return replace(change, keep=False)
     return change
 
 
@@ -201,7 +200,7 @@ def _without_gone(state: State) -> State:
         rest = tail_of(kept)
         tails = tails.remove(id) if rest is None else tails.set(id, rest)
         deletes = deletes.remove(id)
-        tables = tables.set(id, msgspec.structs.replace(table, layout=table.layout + 1))
+        tables = tables.set(id, replace(table, layout=table.layout + 1))
     return replace(state, tails=tails, tables=tables, deletes=deletes, garbage=PersistentMap())
 
 

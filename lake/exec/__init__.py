@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.exec.context import Context
 from lake.exec.lower import lower_plan
@@ -25,8 +26,7 @@ from lake.sql.plan import Plan
 __all__ = ["Answer", "Context", "Profile", "run"]
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """What one operator did.
 
     plan     the plan's node it was made for, whose estimate EXPLAIN ANALYZE shows; None where there is none

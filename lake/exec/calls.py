@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.errors import LakeError
 from lake.exec.constants import as_array
@@ -121,8 +121,7 @@ class PreparedLambda:
         return LambdaFunction(batch, self)
 
 
-@dataclass(frozen=True, slots=True)
-class LambdaFunction:
+class LambdaFunction(Struct, frozen=True):
     """A lambda over elements of a batch's lists.
 
     ``function(rows, *elements)`` answers the body's value for each element; ``rows`` int64[elements] is the row each

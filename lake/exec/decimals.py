@@ -9,13 +9,13 @@ decimals on; ``widen`` gives the physical type where a batch needs it. Values pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Context
 from decimal import Decimal as PythonDecimal
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.errors import DivisionByZero, NumericOutOfRange
 from lake.exec.kernels import decimals as kernel
@@ -31,8 +31,7 @@ _EXACT: Final = Context(prec=80)
 WIDE_MAX: Final = 2**127 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Scaled:
+class Scaled(Struct, frozen=True):
     """Scaled integers of a column, or of a constant.
 
     values   int64[rows], int64[rows, 2] of two words each (``kernels.decimals``), or a Python integer for a constant

@@ -16,10 +16,10 @@ A strict function of one text column held as a dictionary runs on the dictionary
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.errors import FeatureNotSupported, InvalidParameter, LakeError
 from lake.exec import decimals
@@ -55,8 +55,7 @@ if TYPE_CHECKING:
 __all__ = ["LambdaFunction", "Program", "evaluate", "fold", "is_constant"]
 
 
-@dataclass(slots=True)
-class Step:
+class Step(Struct):
     """One operation: ``run(batch, *inputs)`` gives register ``output``; the registers ``done`` are used no more."""
 
     run: Run

@@ -16,11 +16,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from time import perf_counter_ns
 from typing import Any, Final
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lake.exec.context import Context
 from lake.exec.operators.base import Breaker, Metrics, Morsel, Operator, Source, Stream
@@ -41,8 +42,7 @@ WAIT_SECS: Final = 0.2
 """How often one who waits looks whether the statement was cancelled."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """A source and the streams on it, not yet run."""
 
     source: Source

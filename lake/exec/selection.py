@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.errors import LakeError
 from lake.exec.evaluate import Program
@@ -46,8 +46,7 @@ ENTRIES_SHARE: Final = 2
 _MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-@dataclass(slots=True)
-class RangeTest:
+class RangeTest(Struct):
     """A column of whole numbers within ``[low, high]``, or outside of it."""
 
     column: str
@@ -63,8 +62,7 @@ class RangeTest:
         return rows_within(values_of(array), mask_of(array), self.low, self.high, outside=self.outside, rows=rows)
 
 
-@dataclass(slots=True)
-class FloatTest:
+class FloatTest(Struct):
     """A column of doubles within ``[low, high]``, or outside of it; NaN is greater than every number."""
 
     column: str
@@ -83,8 +81,7 @@ class FloatTest:
         )
 
 
-@dataclass(slots=True)
-class EntryTest:
+class EntryTest(Struct):
     """Any conjunct over one text column, for batches where that is a dictionary; ``marks`` are those of the last one."""
 
     column: str
@@ -171,8 +168,7 @@ class Selector:
         return rows, rest
 
 
-@dataclass(frozen=True, slots=True)
-class _Conjunct:
+class _Conjunct(Struct, frozen=True):
     """types  physical types of the columns it uses, which a scan hands out narrower"""
 
     program: Program

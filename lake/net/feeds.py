@@ -14,8 +14,9 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
+
+from msgspec import Struct
 
 from lake.db.feed import Batch, Feed, touched_by
 from lake.errors import LakeError, TooManyRequests
@@ -40,8 +41,7 @@ class Worker(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """Encoded changes after commit ``begin``; with them everything up to ``upto`` has been told.
 
     A commit too large for one chunk comes in several, of which only the last has another ``upto`` than ``begin``.

@@ -27,6 +27,7 @@ from aiohttp import web
 
 from lake import log
 from lake.config import Config
+from lake.db import import_all
 from lake.db.database import Database
 from lake.errors import InvalidParameter, IoFailure
 from lake.exec.kernels import warm
@@ -109,6 +110,7 @@ async def serve(
             raise IoFailure(f"cannot listen at {config.addr}: {reason}", hint="choose another --addr") from None
         address = _address_of(host, port)
         node.address = address
+        await asyncio.to_thread(import_all)
         await asyncio.to_thread(_warm_kernels, say)
         await asyncio.to_thread(database.start, address)
         owner = await asyncio.to_thread(leave_owner_key, config, address)

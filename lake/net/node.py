@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from lake import __version__, log
 from lake.config import Config
@@ -58,8 +59,7 @@ RECALLED_CHARS: Final = 4 << 10  # of a statement whose answer is looked up on t
 RECALLED_BYTES: Final = 64 << 10  # of an answer that is encoded there
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(Struct):
     session: Session
     used_at: float
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from lake.rows import RowSource
 from lake.sql import ast
 from lake.storage.catalog.statistics import ColumnStatistics, TableStatistics
@@ -20,8 +22,7 @@ if TYPE_CHECKING:
     from lake.sql.plan import Plan
 
 
-@dataclass(frozen=True, slots=True)
-class TableColumn:
+class TableColumn(msgspec.Struct, frozen=True):
     """A column as a query sees it; a hidden one is left out of ``*``.
 
     refusal   why the caller may not read it; empty where it may
@@ -34,8 +35,7 @@ class TableColumn:
     refusal: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class Table(msgspec.Struct, frozen=True, eq=False):
     """Anything with rows that a query can name: a table at a commit, a file, a system table.
 
     rows         opened by the engine (``lake.rows.RowSource``)
@@ -50,8 +50,7 @@ class Table:
     unique: tuple[tuple[str, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(msgspec.Struct, frozen=True):
     """A stored query; ``columns`` renames its outputs where it is not empty.
 
     refusals   of its columns that the caller may not read, by name
@@ -61,7 +60,7 @@ class View:
     name: tuple[str, ...]
     columns: tuple[str, ...]
     query: ast.Query
-    refusals: Mapping[str, str] = field(default_factory=dict)
+    refusals: Mapping[str, str] = msgspec.field(default_factory=dict)
     catalog: Catalog | None = None
 
 

@@ -12,8 +12,10 @@ import math
 import re
 import sys
 from collections.abc import Callable, Set
-from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache
+
+from msgspec import Struct, field
 
 from lake.errors import NumericOutOfRange, SyntaxFailure
 
@@ -46,18 +48,13 @@ _PLAIN_STRING = "(?P<string>'(?:[^']|'')*+')"
 _TOKEN = re.compile(_PATTERN, re.VERBOSE | re.DOTALL)
 _SPARK_STRING = r'''(?P<string>'(?:[^'\\]|\\.|'')*+'|"(?:[^"\\]|\\.|"")*+")'''
 _PLAIN_NAME = '(?P<quoted>"(?:[^"]|"")++")'
-_SPARK_TOKEN = re.compile(
-    _PATTERN.replace(_PLAIN_STRING, _SPARK_STRING).replace(_PLAIN_NAME, "(?P<quoted>`(?:[^`]|``)++`)"),
-    re.VERBOSE | re.DOTALL,
-)
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|(.))|''", re.DOTALL)
 _CODE = re.compile(r"\\(?:\\|\+([0-9a-fA-F]{6})|([0-9a-fA-F]{4})|)")
 _ESCAPED_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
-@dataclass(slots=True)
-class Tokens:
+class Tokens(Struct):
     """The tokens of a text, as columns; the last one is ``END``.
 
     kinds   the grammar's terminal, or WORD
@@ -78,6 +75,12 @@ class Tokens:
         self.ends.append(end)
 
 
+@cache
+def _spark_token() -> re.Pattern[str]:
+    pattern = _PATTERN.replace(_PLAIN_STRING, _SPARK_STRING).replace(_PLAIN_NAME, "(?P<quoted>`(?:[^`]|``)++`)")
+    return re.compile(pattern, re.VERBOSE | re.DOTALL)
+
+
 def tokenize(text: str, words: Set[str], signs: dict[str, str], *, spark: bool = False) -> Tokens:
     """The tokens of ``text``.
 
@@ -87,7 +90,7 @@ def tokenize(text: str, words: Set[str], signs: dict[str, str], *, spark: bool =
     42601  a string, name or comment that does not end, or a character that begins nothing
     """
     tokens = Tokens()
-    match, position = (_SPARK_TOKEN if spark else _TOKEN).match, 0
+    match, position = (_spark_token() if spark else _TOKEN).match, 0
     while True:
         found = match(text, position)
         if found is None:

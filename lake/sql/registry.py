@@ -23,10 +23,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
 
+from lake.late import LateTable
 from lake.types import Type
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ class Generator(Function, frozen=True, eq=False):
     expand: Callable[..., Any]
 
 
-FUNCTIONS: dict[str, list[Function]] = {}
+FUNCTIONS: Final = LateTable[str, list[Function]]()
 
 
 def scalar(
@@ -333,4 +334,7 @@ def _doc(run: Callable[..., Any]) -> str:
 def _add(text: str, aliases: Sequence[str], make: Callable[[Signature], Function]) -> None:
     parsed = parse_signature(text)
     for name in (parsed.name, *aliases):
-        FUNCTIONS.setdefault(name, []).append(make(Signature(name, parsed.parameters, parsed.returns)))
+        overloads = FUNCTIONS.registered(name)
+        if overloads is None:
+            overloads = FUNCTIONS[name] = []
+        overloads.append(make(Signature(name, parsed.parameters, parsed.returns)))

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import marshal
+import sys
 import tempfile
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ GRAMMAR_FILES = ("lake", "session", "access", "table", "object", "dml", "change"
 STARTS = ("script", "lone_expression", "lone_type")
 
 # Part of the name of the kept file: raised when the form of the tables changes.
-FORM = 1
+FORM = 2
 
 # What a rule does with the values of its symbols: pass its only one on, gather them for the rule above, or call the
 # builder of that name.
@@ -31,10 +32,35 @@ PASS, GATHER = "", "*"
 Rule = tuple[str, int, str, tuple[tuple[int, bool], ...]]
 
 
+class States(dict[int, dict[str, int]]):
+    """The rows of an automaton by state. A statement meets a few hundred of the thousands, so each is unpacked when met.
+
+    packed   for each state its row, marshalled, with a symbol's place in ``symbols`` for its name
+    """
+
+    def __init__(self, symbols: tuple[str, ...], packed: list[bytes]) -> None:
+        super().__init__()
+        self.symbols = tuple(map(sys.intern, symbols))
+        self.packed = packed
+
+    @classmethod
+    def pack(cls, rows: list[dict[str, int]]) -> States:
+        """The states with these rows."""
+        symbols = tuple(sorted({symbol for row in rows for symbol in row}))
+        places = {symbol: place for place, symbol in enumerate(symbols)}
+        packed = [marshal.dumps([(places[symbol], action) for symbol, action in row.items()]) for row in rows]
+        return cls(symbols, packed)
+
+    def __missing__(self, state: int) -> dict[str, int]:
+        symbols = self.symbols
+        self[state] = row = {symbols[place]: action for place, action in marshal.loads(self.packed[state])}
+        return row
+
+
 class Tables(Struct, frozen=True):
     """An LALR(1) automaton.
 
-    states   for each state, symbol to action: n >= 0 goes to state n, n < 0 reduces by rule ~n
+    states   for each state, symbol to action: n >= 0 goes to state n, n < 0 reduces by rule ~n; read when first met
     rules    origin, symbols on its right side, builder (or PASS or GATHER), and which symbols' values it takes: pairs
              of index and whether the value is a gathered list; index -1 is None for an absent optional part
     starts   start rule to its first and last state
@@ -44,7 +70,7 @@ class Tables(Struct, frozen=True):
     reserved words that are never names
     """
 
-    states: list[dict[str, int]]
+    states: States
     rules: list[Rule]
     starts: dict[str, tuple[int, int]]
     words: dict[str, str]
@@ -76,13 +102,19 @@ def _spellings(tables: Tables) -> dict[str, str]:
 def load_tables() -> Tables:
     """The tables of the grammar, from the cache where they are there."""
     text = grammar_text()
-    digest = hashlib.sha256(f"{FORM} {marshal.version} {version('lark')}\n{text}".encode()).hexdigest()[:16]
+    digest = hashlib.sha256(f"{FORM} {marshal.version} {_lark_stamp()}\n{text}".encode()).hexdigest()[:16]
     path = cache_folder() / f"grammar-{digest}.bin"
     tables = _kept(path)
     if tables is None:
         tables = compile_grammar(text)
         _keep(path, tables)
     return tables
+
+
+def _lark_stamp() -> int:
+    """Changes when another Lark is installed; asking for its version takes longer than reading the tables."""
+    found = find_spec("lark")
+    return Path(found.origin).stat().st_mtime_ns if found is not None and found.origin else 0
 
 
 def grammar_text() -> str:
@@ -118,7 +150,7 @@ def compile_grammar(text: str) -> Tables:
     starts = {start: (table.start_states[start], table.end_states[start]) for start in STARTS}
     words, phrases, signs = _terminals(lark.terminals)
     reserved = (str(rule.expansion[0].name) for rule in rules if rule.origin.name == "reserved")
-    return Tables(states, [_rule(rule) for rule in rules], starts, words, phrases, signs, frozenset(reserved))
+    return Tables(States.pack(states), [_rule(rule) for rule in rules], starts, words, phrases, signs, frozenset(reserved))
 
 
 def _grammar_folder() -> Path:
@@ -131,14 +163,16 @@ def _grammar_folder() -> Path:
 def _kept(path: Path) -> Tables | None:
     """The tables of an earlier process; None where there are none, or a file that is not one of ours."""
     try:
-        return Tables(*marshal.loads(path.read_bytes()))
+        states, *rest = marshal.loads(path.read_bytes())
+        return Tables(States(*states), *rest)
     except (OSError, ValueError, EOFError, TypeError):
         return None
 
 
 def _keep(path: Path, tables: Tables) -> None:
     """Writes the tables so that no reader ever sees half of them; a folder that takes no file is no failure."""
-    parts = (tables.states, tables.rules, tables.starts, tables.words, tables.phrases, tables.signs, tables.reserved)
+    states = (tables.states.symbols, tables.states.packed)
+    parts = (states, tables.rules, tables.starts, tables.words, tables.phrases, tables.signs, tables.reserved)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:

@@ -11,9 +11,10 @@ else is kept, nothing is cached, and a file that another program put there has a
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote
+
+from msgspec import Struct
 
 from lake.clock import MICROSECONDS, Clock
 from lake.errors import DuplicateFile, FileChanged, InvalidParameter, UndefinedFile
@@ -29,8 +30,7 @@ PATH_BYTES_MAX: Final = 700  # a name has 1,024, and that of a version is longer
 CHANGED: Final = "the file changed since it was opened"
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """One save of a file: when in microseconds, by whom, how large; ``id`` tells it from every other of the file."""
 
     id: str

@@ -15,12 +15,11 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from lake.clock import Clock, SystemClock
 from lake.errors import FeatureNotSupported, LakeError, NotLeading, TooManyRequests
@@ -302,7 +301,7 @@ class Lake:
         """Says where this leader takes requests; repeat it every ``terms.HEARTBEAT_SECS``."""
         self._leading()
         assert self._term is not None, "a leader has a term"
-        self._term = msgspec.structs.replace(self._term, address=address)
+        self._term = replace(self._term, address=address)
         terms.mark_alive(self.store, self.clock, self._term)
 
     def release(self) -> None:

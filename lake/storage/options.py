@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class StorageOptions:
+class StorageOptions(Struct, frozen=True):
     """Settings of the storage layer; the program fills them from its configuration.
 
     inline_bytes       a flush up to this size rides in the commit, a larger one is a segment

@@ -17,10 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-import lake
-from lake.client import Connection
+import lake.db
+from lake.connection import Connection
 from lake.exec.per_row import PER_ROW
+from lake.sql.registry import FUNCTIONS
 from tests.bench import table
+
+FUNCTIONS.fill()  # which fills PER_ROW too
 
 ROWS: Final = """CREATE TABLE rows AS SELECT i, i % 1000 AS n, (i + 0.25)::DECIMAL(12, 2) AS d, i + 0.25::DOUBLE AS f,
     12345678901234567890.5 * i AS w, 'text ' || i || ' of ' || (i * 7919) % {rows} AS a, 'é ' || i || ' (x)' AS b,

@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator
 from typing import Any, Final
 
-from lake.client import Connection
+from lake.connection import Connection
 from lake.db.session import Session
 from lake.embedded import EmbeddedConnection
 

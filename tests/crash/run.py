@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 import lake
-from lake.client import Connection
+from lake.connection import Connection
 from lake.embedded import EmbeddedConnection
 from lake.storage.faults import CRASH_POINTS
 from tests.crash import changes

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import lake
-from lake.client import Connection
+from lake.connection import Connection
 from lake.embedded import EmbeddedConnection
 from lake.storage import faults
 from tests.crash import changes

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lake
-from lake.client import Connection
+from lake.connection import Connection
 from lake.db.prepared import prepare
 from lake.db.write.path import LOG_ROWS
 from lake.embedded import EmbeddedConnection

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import lake
-from lake.client import Connection
+from lake.connection import Connection
 from lake.storage.tiering.expire import named_objects
 from tests.crash.victim import KEYED, last_upsert, make_tables, upsert
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lake
-from lake.client import Connection
+from lake.connection import Connection
 from lake.embedded import EmbeddedConnection
 from lake.storage.tables.arrange import hilbert, unit_numbers
 

@@ -1,3 +1,5 @@
-"""Functions that know more than their arguments; importing this package registers them. Read ``readers`` first."""
+"""Functions that know more than their arguments; FUNCTIONS imports them like the engine's. Read ``readers`` first."""
 
-from lake.db.functions import ai, files, readers, server  # noqa: F401
+from lake.sql.registry import FUNCTIONS
+
+FUNCTIONS.fill_from(*(f"{__name__}.{name}" for name in ("ai", "files", "readers", "server")))

@@ -15,11 +15,11 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.config import Config
 from lake.errors import FeatureNotSupported
@@ -45,8 +45,7 @@ class Lost(Exception):
         self.pause = pause
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """Where models are asked."""
 
     url: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.errors import FeatureNotSupported, ProgramLimitExceeded
 from lake.exec.constants import as_array
@@ -77,8 +77,7 @@ def _files_of(settings: Settings | None) -> Files:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _FileRows:
+class _FileRows(Struct, frozen=True):
     files: Files
     folder: str
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.rows import Part, Predicate
 from lake.sql.catalog import Settings, Table, TableColumn, TableStatistics
@@ -38,8 +38,7 @@ def pg_get_keywords(settings: Settings) -> Table:
     return Table(("pg_get_keywords",), columns, _Rows(batch), lambda: TableStatistics(float(len(rows))))
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(Struct, frozen=True):
     batch: pa.RecordBatch
 
     def parts(self, columns: Sequence[str], predicates: Sequence[Predicate]) -> Sequence[Part]:

@@ -17,6 +17,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
 from lake import scram
 from lake.clock import Clock
 from lake.config import Config
@@ -51,8 +53,7 @@ class Credentials:
 NOTHING: Final = Credentials()
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A verifier that a client may know the secret of, and who it is then."""
 
     keys: scram.Keys

@@ -8,8 +8,9 @@ Only users that are no superusers have Rights; tokens of the node have roles ins
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from lake.errors import InsufficientPrivilege
 from lake.storage.catalog.access import PUBLIC_ROLE, Grant, User, Users
@@ -20,8 +21,7 @@ Relation = Table | View
 PRIVILEGES: Final = ("select", "insert", "update", "delete")  # what ALL stands for
 
 
-@dataclass(slots=True)
-class Rights:
+class Rights(Struct):
     """What ``user`` may do.
 
     users      the users of whom this was worked out: other ones may say another thing

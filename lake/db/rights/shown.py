@@ -7,10 +7,10 @@ Spec: HTTP, Users, roles, grants 2.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from lake.db.rights.granted import Rights, roles_of
 from lake.storage.catalog.maps import PersistentMap

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from lake.db.result import Result
 from lake.db.session import Run
@@ -16,8 +16,7 @@ from lake.sql.bind import bind_type
 from lake.types import Type
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A statement under a name; ``types`` are those its values are cast to, as far as they were given."""
 
     statement: ast.Statement

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct, field
 
 from lake.db.names import find_table, qualified
 from lake.db.statements.table import columns_of_types, new_table
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 Words = str | tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TableBody:
+class TableBody(Struct, frozen=True):
     """What a body says.
 
     merge    functions by column

@@ -4,17 +4,18 @@
     def tables(catalog: StatementCatalog) -> Iterator[tuple]:
         ...
 
-Their rows join and filter like any other table's. Importing the modules of this package fills the table.
+Their rows join and filter like any other table's. The modules of this package are imported when one is looked up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
+from msgspec import Struct
 
+from lake.late import LateTable
 from lake.rows import Part, Predicate, physical_array
 from lake.sql.catalog import Table, TableColumn, TableStatistics, View
 from lake.types import Type
@@ -27,8 +28,7 @@ R = TypeVar("R", bound=Callable[..., Any])
 ROWS_GUESSED: Final = 100.0
 
 
-@dataclass(frozen=True, slots=True)
-class SystemTable:
+class SystemTable(Struct, frozen=True):
     """A row of SYSTEM_TABLES."""
 
     schema: str
@@ -43,21 +43,27 @@ class SystemTable:
         return Table((self.schema, self.name), columns, source, lambda: TableStatistics(ROWS_GUESSED))
 
 
-SYSTEM_TABLES: Final[dict[tuple[str, str], SystemTable]] = {}
+MODULES: Final = (
+    "lake", "access", "information_routines", "information_rules", "information_schema", "objects", "pg_catalog",
+    "pg_catalog_server", "recorded",
+)  # fmt: skip
+SYSTEM_SCHEMAS: Final = ("lake", "pg_catalog", "information_schema")
+SYSTEM_TABLES: Final = LateTable[tuple[str, str], SystemTable](single=True)
+SYSTEM_TABLES.fill_from(*(f"{__name__}.{name}" for name in MODULES))
 
 
 def system_table(schema: str, name: str, *, columns: Mapping[str, Type]) -> Callable[[R], R]:
     """Registers the function that yields a system table's rows, in the order of ``columns``."""
 
     def register(rows: R) -> R:
+        assert schema in SYSTEM_SCHEMAS, schema
         SYSTEM_TABLES[schema, name] = SystemTable(schema, name, columns, rows)
         return rows
 
     return register
 
 
-@dataclass(frozen=True, slots=True)
-class _SystemRows:
+class _SystemRows(Struct, frozen=True):
     definition: SystemTable
     catalog: StatementCatalog
 

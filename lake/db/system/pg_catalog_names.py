@@ -12,7 +12,6 @@ from lake.db.definitions import key_text, place_text, rule_text
 from lake.db.names import named_parts
 from lake.db.rights.granted import Rights
 from lake.db.settings import canonical, change_setting
-from lake.db.system import SYSTEM_TABLES
 from lake.db.system.pg_catalog import index_definition, note_definition, schemas_of
 from lake.db.system.pg_catalog_oids import (
     TYPE_BY_NAME,
@@ -244,6 +243,3 @@ class PgNames:
         change_setting(self._session.settings, name, value)
         found = self._session.settings.get(canonical(name))
         return found.value if found is not None else ""
-
-
-assert SYSTEM_TABLES, "importing pg_catalog fills the table"

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from lake.db.system import SYSTEM_TABLES
 from lake.storage.catalog.model import PUBLIC, TEMPORARY_IDS, Constraint, Table, View
@@ -33,8 +34,7 @@ WELL_KNOWN: Final = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class PgType:
+class PgType(Struct, frozen=True):
     """A row of pg_type: ``array`` is the oid of arrays of it, ``category`` as Postgres has it."""
 
     oid: int

@@ -6,8 +6,10 @@ Only a superuser reads the audit, and the history of others. Spec: HTTP, Audit l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from lake.db.recorder import COLUMNS, recorded
 from lake.db.system import SYSTEM_TABLES, SystemTable
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedTable(SystemTable):
+class RecordedTable(SystemTable, frozen=True):
     """A system table whose rows are in hidden tables."""
 
     def table(self, catalog: StatementCatalog) -> PlanTable | PlanView:
@@ -48,8 +49,7 @@ class RecordedTable(SystemTable):
         return PlanTable((self.schema, self.name), columns, rows, rows.statistics)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(Struct, frozen=True):
     tables: tuple[TableSnapshot, ...]
 
     def parts(self, columns: Sequence[str], predicates: Sequence[Predicate]) -> Sequence[Part]:

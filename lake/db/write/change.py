@@ -14,11 +14,11 @@ Spec: SQL, Tables; reference: row statements.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lake.db.names import find_table
@@ -57,8 +57,7 @@ SEGMENT_ROWS: Final = 262_144  # of one append
 ChangeStatement = ast.Update | ast.Delete | ast.Merge | ast.Insert
 
 
-@dataclass(slots=True)
-class Changed:
+class Changed(Struct):
     """What became of a statement's rows; ``returned`` are those that RETURNING answers, in table order."""
 
     updated: int = 0
@@ -79,8 +78,7 @@ class Changed:
         return {"rows": self.rows, "updated": self.updated, "deleted": self.deleted, "inserted": self.inserted}
 
 
-@dataclass(slots=True)
-class Found:
+class Found(Struct):
     """Rows that a statement changes: places of old versions, and new versions with and without a row id.
 
     inserted  new rows of INSERT .. ON CONFLICT, which may share keys
@@ -345,8 +343,7 @@ def _version(table: Table, prepared: pa.RecordBatch, batch: pa.RecordBatch, rows
     return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(Struct, frozen=True):
     """Some rows of a batch."""
 
     batch: pa.RecordBatch

@@ -8,11 +8,11 @@ Spec: SQL, Constraints and defaults 1, 2.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from lake.db.values import text_values
 from lake.db.write.enums import Labels, enums_of
@@ -38,8 +38,7 @@ from lake.storage.catalog.state import State
 from lake.types import BOOLEAN, NULL, Decimal, Type
 
 
-@dataclass(frozen=True, slots=True)
-class _Check:
+class _Check(Struct, frozen=True):
     name: str
     program: Program
 

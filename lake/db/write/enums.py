@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from lake.errors import InvalidText
 from lake.storage.catalog.model import Column, Table
@@ -14,8 +14,7 @@ from lake.storage.catalog.objects import EnumType
 from lake.storage.catalog.state import State, display_name
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
+class Labels(Struct, frozen=True):
     """The labels of an enum type in their order, and the type's name as errors say it."""
 
     type: str

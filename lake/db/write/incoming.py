@@ -7,7 +7,6 @@ Spec: HTTP, Append and bulk insert; SQL, Constraints and defaults 1.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal as PyDecimal
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ import msgspec
 import orjson
 import pyarrow as pa
 import pyarrow.json as pa_json
+from msgspec import Struct, field
 
 from lake.errors import InvalidText, LakeError, ProtocolViolation, UndefinedColumn
 from lake.exec.cast import cast
@@ -25,8 +25,7 @@ _ABSENT: Final = object()
 ROWS_MAX: Final = 10_000_000  # of one append
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
+class Incoming(Struct, frozen=True):
     """Columns of rows to write, in physical form and of the types they came with.
 
     missing   for a column that some rows leave out, which ones

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from lake.errors import InvalidParameter
 from lake.storage.catalog.state import State
@@ -11,8 +12,7 @@ from lake.storage.catalog.state import State
 JOB_CHARS_MAX: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Once:
+class Once(Struct, frozen=True):
     """A producer's send: ``seq`` counts from 1; with ``prev`` it applies only if that is the producer's last."""
 
     producer: str

@@ -9,11 +9,11 @@ Spec: SQL, Tables (INSERT .. SELECT); HTTP, Append and bulk insert.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.db.write.checks import Rules
 from lake.db.write.incoming import Incoming
@@ -38,8 +38,7 @@ Definition = Callable[[State], Sequence[Change]]
 Commit = Callable[[Flush], Acknowledged]
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """What became of a statement's rows."""
 
     rows: int

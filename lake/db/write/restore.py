@@ -10,11 +10,11 @@ Spec: SQL, Table lifecycle.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.db.names import find_table
 from lake.db.write.change import SEGMENT_ROWS, Changed
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 TRIES: Final = 10  # while upkeep moves rows, or others change them
 
 
-@dataclass(frozen=True, slots=True)
-class _Versions:
+class _Versions(Struct, frozen=True):
     """Versions of rows, by ascending row id; ``places`` only of rows as they are."""
 
     ids: Numbers

@@ -18,12 +18,12 @@ Spec: reference, Transactions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.db.write.keyed import check_keys, encode_key, keys_of
 from lake.errors import FeatureNotSupported, InvalidSavepoint, ProgramLimitExceeded, SerializationFailure
@@ -47,8 +47,7 @@ KEYS_MAX: Final = 1_000  # that a transaction which may begin later has asked fo
 SAVEPOINTS_MAX: Final = 10_000  # of one transaction
 
 
-@dataclass(frozen=True, slots=True)
-class _Savepoint:
+class _Savepoint(Struct, frozen=True):
     """What ROLLBACK TO brings back."""
 
     name: str

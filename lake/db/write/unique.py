@@ -17,13 +17,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from lake.db.values import text_values
@@ -68,8 +68,7 @@ def refuse_unique(table: Table, door: str) -> None:
 # --- sorted hashes ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Hashes of the keys of some rows, ascending, and the row of each; rows with a NULL in their key are left out."""
 
     hashes: Hashes

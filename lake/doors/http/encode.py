@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from typing import Any, Final
 
 import orjson
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.arrow_names import arrow_name
 from lake.db.result import Result
@@ -39,8 +39,7 @@ CELL_CHARS_MAX: Final = 200  # of a line of a cell of a text table
 GROUP_ROWS: Final = 262_144  # of a row group of a Parquet download, which is in memory until it is whole
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """A whole answer in memory."""
 
     names: tuple[str, ...]

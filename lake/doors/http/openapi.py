@@ -11,8 +11,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from lake import __version__
 from lake.doors.http.encode import CONTENT_TYPES, FORMATS
@@ -69,8 +70,7 @@ LIVE: Final = _object(
 SESSION: Final[Schema] = {"type": "string", "pattern": "^[A-Za-z0-9_-]{8,128}$"}
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """What an endpoint takes and answers.
 
     query, headers, body  schemas by parameter, by header, by content type

@@ -5,8 +5,9 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from lake.clock import Clock
 from lake.doors.http.encode import Kept
@@ -15,8 +16,7 @@ from lake.metrics import PAGES_BYTES
 KEPT_SECS: Final = 20 * 60.0
 
 
-@dataclass(slots=True)
-class _Page:
+class _Page(Struct):
     kept: Kept
     read_at: float
 

@@ -9,11 +9,11 @@ Spec: HTTP, Endpoints.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 from aiohttp import web
+from msgspec import Struct
 
 from lake.errors import ProtocolViolation
 from lake.net.node import Node
@@ -30,8 +30,7 @@ COMPRESSED: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """A row of ROUTES.
 
     role          None lets everyone in

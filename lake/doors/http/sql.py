@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 import orjson
 from aiohttp import web
+from msgspec import Struct
 
 from lake import log
 from lake.db.accounted import Origin
@@ -97,8 +97,7 @@ async def end_session(request: web.Request) -> web.StreamResponse:
     return json_answer({"ended": True})
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Struct, frozen=True):
     """A request's statements, their parameters, and the views and tables it brings along."""
 
     text: str

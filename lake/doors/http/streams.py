@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Hashable
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import orjson
 from aiohttp import web
+from msgspec import Struct
 
 from lake.db.feed import Batch
 from lake.db.result import Result
@@ -117,8 +117,7 @@ def _position(request: web.Request) -> int | None:
 # --- live queries -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Asked:
+class _Asked(Struct):
     """One live query of a connection.
 
     seen  the turn of its topic that has been sent

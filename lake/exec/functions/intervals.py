@@ -7,11 +7,11 @@ a DATE. An instant is moved by months and days on the clock of the session's zon
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from lake.errors import DatetimeOverflow
 from lake.exec.cast import (

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from lake.exec.constants import as_array, list_array
 from lake.exec.decimals import Value
@@ -29,8 +29,7 @@ TRUE, FALSE, NOTHING, QUOTE, LIST, OBJECT, MINUS = b"tfn\"[{-"
 """First bytes of values; numbers begin with MINUS or a digit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """What is made of members: of their slices all at once, and of a value where only a parser reads the document."""
 
     type: pa.DataType

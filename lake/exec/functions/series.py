@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.errors import InvalidParameter, ProgramLimitExceeded
 from lake.exec.cast import MICROSECONDS_OF_DAY, interval_parts
@@ -183,8 +183,7 @@ def moment_series(start: int, stop: int, step: tuple[int, int, int], *, inclusiv
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """The rows of a series: ``make(first, count)`` answers a slice of its values."""
 
     rows: int

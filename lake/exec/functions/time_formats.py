@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lake.errors import DatetimeOverflow, InvalidParameter, InvalidText
 from lake.sql.literals import EPOCH, ONE_MICROSECOND
@@ -48,8 +50,7 @@ def micros_of(moment: datetime) -> int:
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """A part of a format, and what it depends on: the whole ``unit``s of microseconds since 1970, which begin again after
     ``cycle`` of them, or never where that is 0."""
 

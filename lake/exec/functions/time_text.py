@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import ROUND_HALF_UP
 from decimal import Decimal as Fixed
 from math import isfinite
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from lake.errors import DatetimeOverflow, LakeError, NumericOutOfRange
 from lake.exec import decimals

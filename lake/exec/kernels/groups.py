@@ -16,11 +16,11 @@ known keys are packed again, wider.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.exec.kernels import kernel, rehearsal
 from lake.exec.kernels.hashing import spelled, words_of
@@ -263,8 +263,7 @@ def number_codes(codes: Any, numbers: Any, words: Any, fresh: Any) -> Any:
     return count
 
 
-@dataclass(frozen=True, slots=True)
-class Packing:
+class Packing(Struct, frozen=True):
     """How several columns lie in one word: the least value, the bits and the shift of each."""
 
     lows: tuple[int, ...]

@@ -11,11 +11,11 @@ Numbers: -0.0 equals 0.0, NaN is above all others. Text is in byte order. Interv
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.exec.kernels import kernel, rehearsal
 from lake.exec.kernels.groups import key_column
@@ -42,8 +42,7 @@ SIGN: Final = np.int64(-0x8000000000000000)
 PREFIX_BYTES: Final = 7  # bytes of text in one word; the lowest byte tells how many there were
 
 
-@dataclass(frozen=True, slots=True)
-class Direction:
+class Direction(Struct, frozen=True):
     """How a key is ordered."""
 
     descending: bool = False

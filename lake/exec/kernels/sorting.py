@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from lake.exec.kernels import kernel, rehearsal
 from lake.exec.kernels.views import Ints
@@ -24,8 +24,7 @@ PARALLEL_ROWS_MIN: Final = 1 << 18
 SAMPLE_TIES: Final = 1024  # rows looked at to guess whether the highest bits of a key leave many ties
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """Part of a sort key: uint64[rows] below 2**bits, in ascending order."""
 
     words: Ints
@@ -61,8 +60,7 @@ def sort_fields(fields: Sequence[Field], rows: int, *, threads: int = 1) -> Ints
     return order
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """Some bits of a field: ``bits`` of them above the lowest ``skip``."""
 
     words: Ints

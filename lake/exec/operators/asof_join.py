@@ -10,11 +10,12 @@ Where a partner must pass further conditions, rows whose nearest fails them step
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from lake.exec.context import Cancellation, Context
 from lake.exec.kernels.groups import GroupTable

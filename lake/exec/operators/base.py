@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.sql.bound import Column
 from lake.sql.plan import Plan
@@ -49,8 +50,7 @@ def batch_schema(columns: Sequence[Column]) -> pa.Schema:
     return pa.schema([(column_name(column), column.type.physical) for column in columns])
 
 
-@dataclass(slots=True)
-class Metrics:
+class Metrics(Struct):
     """What an operator did, all workers together.
 
     rows     rows answered                ns     time in it, the operators that feed it not counted

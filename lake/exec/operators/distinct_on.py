@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.exec.context import Context
 from lake.exec.kernels.groups import GroupTable
@@ -18,8 +19,7 @@ from lake.exec.pipeline import Held
 from lake.sql.bound import Column, Expr
 
 
-@dataclass(slots=True)
-class FirstRows:
+class FirstRows(Struct):
     """The keys met, and the rows kept."""
 
     table: GroupTable

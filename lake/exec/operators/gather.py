@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.exec.context import Context
 from lake.exec.memory import Account
@@ -16,8 +17,7 @@ from lake.exec.spill import Scratch, SpillFile
 from lake.sql.bound import Column
 
 
-@dataclass(slots=True)
-class Kept:
+class Kept(Struct):
     """One worker's batches, those written to disk first."""
 
     batches: list[pa.RecordBatch]

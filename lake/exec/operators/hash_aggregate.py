@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -54,8 +55,7 @@ SHIFT_MAX: Final = 1 << 31
 """A constant within such a distance from 0 and an INTEGER make a BIGINT that never overflows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """Which input column holds what: ``exprs`` are evaluated in this order, keys first; ``calls`` say where theirs are."""
 
     exprs: tuple[Expr, ...]
@@ -202,8 +202,7 @@ class Groups:
         return [] if self.table is None or self.table.count == 0 else self.table.keys()
 
 
-@dataclass(slots=True)
-class WorkerState:
+class WorkerState(msgspec.Struct):
     """What one worker holds: its groups by grouping set, and where their rows go once they are too many."""
 
     groups: list[Groups]
@@ -337,14 +336,13 @@ class HashAggregate(Breaker):
         return slices(make_batch(names, [arrays[name] for name in names], count))
 
 
-@dataclass(slots=True)
-class Coarser:
+class Coarser(msgspec.Struct):
     """A grouping set made of the groups of one that is finished in partitions; ``coarser`` are those made of this one."""
 
     operator: HashAggregate
     index: int
     groups: Groups
-    coarser: list[Coarser] = field(default_factory=list)
+    coarser: list[Coarser] = msgspec.field(default_factory=list)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Its groups, once it has seen all, and those of the coarser ones."""

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.exec.context import Context
 from lake.exec.kernels.join import JoinTable, KeyFilter, mark_rows, null_keys
@@ -45,8 +46,7 @@ PAIRS_MAX: Final = 1 << 20
 """Pairs listed at once: a probe batch with more is looked up in slices."""
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """The join's conditions: pairs of key expressions (probe, build), and what is left.
 
     null_safe   for each key whether NULL equals NULL
@@ -64,8 +64,7 @@ class Condition:
         return (*(Compare.of("is not distinct" if safe else "=", *key) for key, safe in pairs), *self.residual)
 
 
-@dataclass(slots=True)
-class BuildState:
+class BuildState(Struct):
     """One worker's build rows: key columns first, then the others."""
 
     batches: list[pa.RecordBatch]
@@ -166,8 +165,7 @@ class BuildSide:
         return columns + self.table.nbytes
 
 
-@dataclass(slots=True)
-class ProbeState:
+class ProbeState(Struct):
     """One worker's probe rows where the join is partitioned."""
 
     buffer: PartitionBuffer | None

@@ -9,11 +9,11 @@ The probe side is the join's left input and the build side its right one.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.errors import CardinalityViolation
 from lake.exec.kernels.join import mark_rows
@@ -67,8 +67,7 @@ class BuildRows:
         return normal_text(taken(column, rows, may_miss=may_miss))
 
 
-@dataclass(frozen=True, slots=True)
-class Pairing:
+class Pairing(Struct, frozen=True):
     """How pairs become rows.
 
     probe, build   the columns answered of each side          mark       the output of MARK

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.exec.context import Context
 from lake.exec.kernels.join import KeyFilter
@@ -33,8 +34,7 @@ SHARP_SHARE: Final = 0.3
 _MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-@dataclass(slots=True)
-class RuntimeFilter:
+class RuntimeFilter(Struct):
     """What a join knows of its key; ``seen`` and ``passed`` are counted by all workers without a lock: a rough guess does."""
 
     column: Column

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.exec.context import Context
 from lake.exec.kernels.groups import GroupTable
@@ -95,8 +96,7 @@ def _applied(stream: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
                 yield made
 
 
-@dataclass(slots=True)
-class RowCounts:
+class RowCounts(Struct):
     """Rows numbered by kind, and how many of each kind each side has: int64[kinds, 2]."""
 
     table: GroupTable

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.exec.context import Context
 from lake.exec.kernels.order import Direction, sort_rows
@@ -81,8 +82,7 @@ class SortedColumns:
         return sort_rows(self.keys_of(rows), directions_of(keys), threads=threads)
 
 
-@dataclass(slots=True)
-class SortState:
+class SortState(Struct):
     """One worker's rows, and the sorted runs it wrote."""
 
     batches: list[pa.RecordBatch]

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.exec.kernels.aggregates import SumInteger
 from lake.exec.kernels.groups import GroupTable
@@ -31,8 +31,7 @@ BYTES_PER_GROUP = 24
 """What an accumulator is taken to hold for each group where it does not tell."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """An aggregate call whose arguments, filter and sort keys are columns of the input batch, by position.
 
     shift  what a sum adds to each value of its argument

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.exec.context import Context
 from lake.exec.kernels.order import top_rows
@@ -29,8 +30,7 @@ KEPT_ROWS: Final = 1 << 13
 """Candidates that a worker gathers before it looks which of them are still among the first."""
 
 
-@dataclass(slots=True)
-class Candidates:
+class Candidates(Struct):
     """One worker's rows that may be among the first.
 
     bound  the first key of the last row of as many as are wanted, as kernels see it; None before there are so many

@@ -10,10 +10,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lake.errors import DatatypeMismatch, GroupingFailure, InvalidColumnReference, UndefinedFunction, WrongObjectType
@@ -34,8 +33,7 @@ ORDERED_SETS: Final = frozenset(
 )  # fmt: skip
 
 
-@dataclass(slots=True)
-class Aggregates:
+class Aggregates(Struct):
     """The aggregate calls of one SELECT, each once, with the column that stands for it.
 
     groups       the expressions of GROUP BY, for grouping()

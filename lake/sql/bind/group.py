@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import Final
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lake.errors import InvalidColumnReference, StatementTooComplex
@@ -24,8 +24,7 @@ SETS_MAX: Final = 4_096
 GroupSet = tuple[int, ...]
 
 
-@dataclass(slots=True)
-class Grouping:
+class Grouping(Struct):
     """What GROUP BY says.
 
     exprs   the group expressions, each once         names  what each would be called

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lake.arrow_names import common_spelling
 from lake.errors import AmbiguousFunction, UndefinedFunction, UndefinedObject, near_name

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lake.errors import (
@@ -124,8 +123,7 @@ class Scope(Struct, frozen=True):
         return frozenset(entry.column.id for entry in self.entries)
 
 
-@dataclass(slots=True)
-class Shared:
+class Shared(Struct):
     """What one statement's binding shares: where names lead, and the numbers given out.
 
     definitions  names and plans of the common table expressions that are materialised, by number

@@ -9,8 +9,8 @@ groups they are then moved over the groups (``aggregate.Regroup``), and the plan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lake.errors import AmbiguousColumn, InvalidColumnReference, WindowingFailure
@@ -29,8 +29,7 @@ from lake.sql.bind.window import Windows
 from lake.sql.bound import Column, Expr, SortKey
 
 
-@dataclass(slots=True)
-class Parts:
+class Parts(Struct):
     """A SELECT on its way: what is bound so far, over FROM's columns and then over groups.
 
     order   sort keys, each with the place of the select item it is, or None

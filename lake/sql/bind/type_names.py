@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from lake.arrow_names import parse_arrow_name
 from lake.errors import DuplicateColumn, UndefinedObject

@@ -11,8 +11,9 @@ A call becomes a column that is made above groups and windows, or below them whe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+import msgspec
+from msgspec import field
 from msgspec.structs import replace
 
 from lake.errors import FeatureNotSupported, UndefinedFunction
@@ -27,8 +28,7 @@ from lake.types import List, Map, Null, Struct
 NAMES = ("unnest", "generate_subscripts", "_pg_expandarray")
 
 
-@dataclass(slots=True)
-class Unnests:
+class Unnests(msgspec.Struct):
     """The unnest calls of one SELECT, each list once, with the column that stands for an element.
 
     made   ids of those that are in the plan already

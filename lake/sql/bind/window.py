@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lake.errors import (
@@ -55,8 +54,7 @@ class Over(Struct, frozen=True):
     order: tuple[SortKey, ...]
 
 
-@dataclass(slots=True)
-class Windows:
+class Windows(Struct):
     """The window calls of one SELECT, each once, with the column that stands for it.
 
     named   WINDOW w AS (..)

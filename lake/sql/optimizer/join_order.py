@@ -16,9 +16,8 @@ Optimal Bushy Join Trees without Cross Products", VLDB 2006 (DPccp).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lake.sql import bound
@@ -74,8 +73,7 @@ class Equality(Struct, frozen=True):
     names: int
 
 
-@dataclass(slots=True)
-class Region:
+class Region(Struct):
     """Relations, conditions and attachments taken from a tree of joins.
 
     relations     plans, by number; a set of them is an int of bits

@@ -12,8 +12,7 @@ divide between them. Parts are taken only of what cannot overflow before the who
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lake.sql.bound import AggregateCall, Call, Cast, Column, Expr
@@ -74,8 +73,7 @@ def in_parts(
     return tuple(outer), answers
 
 
-@dataclass(slots=True)
-class Parts:
+class Parts(Struct):
     """The aggregates of the first step, each made once."""
 
     planning: Planning

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeAlias, TypeVar
+
+from msgspec import Struct, field
 
 from lake.sql import bound
 from lake.sql import plan as plans
@@ -18,8 +19,7 @@ Fold: TypeAlias = Callable[[Expr], Literal]
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class Planning:
+class Planning(Struct):
     """The surroundings of one optimization.
 
     fold    computes a constant expression; without it only what needs no evaluation is simplified

@@ -13,9 +13,9 @@ Source: Neumann and Kemper, "Unnesting Arbitrary Queries", BTW 2015, section 3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lake.errors import FeatureNotSupported
@@ -67,8 +67,7 @@ class NeedsDomain(Exception):
     """A plan pushed without a domain turned out to need one."""
 
 
-@dataclass(slots=True)
-class Domain:
+class Domain(Struct):
     """The distinct values of outer columns.
 
     left        the outer rows under their own ids

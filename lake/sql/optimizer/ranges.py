@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from lake.sql.bound import Compare, Expr, InList, Literal
 from lake.sql.optimizer.comparisons import ORDERED
@@ -17,8 +18,7 @@ from lake.types import BOOLEAN, Json
 RANGES: Final = frozenset(("=", "<", "<=", ">", ">=", "<>"))
 
 
-@dataclass(slots=True)
-class _Range:
+class _Range(Struct):
     """What conjuncts say of one expression: bounds with whether they are part of it, members, and values left out."""
 
     low: Literal | None = None

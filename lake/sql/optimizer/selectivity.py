@@ -7,9 +7,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lake.sql import bound
@@ -69,8 +69,7 @@ def _compared(conjunct: Expr) -> Column | None:
             return None
 
 
-@dataclass(slots=True)
-class _Span:
+class _Span(Struct):
     """The part of a column's values that comparisons leave."""
 
     column: ColumnEstimate

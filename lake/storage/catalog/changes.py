@@ -7,11 +7,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import msgspec
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.storage.catalog.access import User
 from lake.storage.catalog.model import (
@@ -288,8 +288,7 @@ DEFINITIONS: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """One entry of the log.
 
     time    microseconds since the epoch

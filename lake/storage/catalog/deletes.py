@@ -10,12 +10,12 @@ whose time is over. An UPDATE is a deletion and a new version of the row under t
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import xxhash
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from lake.errors import DataCorrupted, SerializationFailure
@@ -28,13 +28,12 @@ _COMPRESS_MIN: Final = 64  # bytes
 Numbers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Positions:
+class Positions(Struct, frozen=True, eq=False):
     """Rows that are gone, ascending and each once, and the commit that deleted each."""
 
     at: Numbers
     numbers: Numbers
-    _cuts: dict[tuple[int, int], tuple[Numbers, int]] = field(default_factory=dict, repr=False)
+    _cuts: dict[tuple[int, int], tuple[Numbers, int]] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -92,8 +91,7 @@ class Positions:
 NONE: Final = Positions(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TableDeletes:
+class TableDeletes(Struct, frozen=True, eq=False):
     """What is gone of one table; files without deleted rows have no entry.
 
     rows  in files and the tail together

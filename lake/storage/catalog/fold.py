@@ -8,7 +8,6 @@ such an error before the commit is written, so replaying a log never does.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from typing import Any, Final
 
 import msgspec
@@ -77,8 +76,6 @@ from lake.storage.catalog.model import (
 from lake.storage.catalog.state import ELECTIONS_MAX, State, display_name, index_times
 from lake.storage.tail.tail import Tail, TailPart, tail_after
 
-_FIELDS: Final = tuple(field.name for field in fields(State))
-
 
 def apply(state: State, commit: Commit) -> State:
     """The lake after ``commit``, which follows ``state``."""
@@ -93,7 +90,7 @@ class Draft:
     """A state being made for one commit: changes go in one by one, and each sees those before it."""
 
     def __init__(self, state: State, number: int, time: int) -> None:
-        self.fields: dict[str, Any] = {name: getattr(state, name) for name in _FIELDS}
+        self.fields: dict[str, Any] = {name: getattr(state, name) for name in State.__struct_fields__}
         self.number = number
         self.time = time
         self.fields |= {"number": number, "time": time, "times": index_times(state.times, time, number)}

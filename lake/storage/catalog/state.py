@@ -9,7 +9,8 @@ from __future__ import annotations
 import bisect
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from lake.errors import UndefinedTable
 from lake.storage.catalog.access import User
@@ -26,8 +27,7 @@ ELECTIONS_MAX = 1_000
 QualifiedName = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """A lake at commit ``number``.
 
     time          of that commit, microseconds; never less than the commit's before

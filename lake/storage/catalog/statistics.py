@@ -13,10 +13,10 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from lake.storage.catalog import sketches
 from lake.storage.catalog.manifests import folded_ranges
@@ -28,8 +28,7 @@ KEPT_TABLES: Final = 4_096
 Ranges = dict[int, ColumnRange]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnStatistics:
+class ColumnStatistics(Struct, frozen=True):
     """Least and greatest value in physical form, share of NULLs, distinct values; None where not known."""
 
     min: RangeValue = None
@@ -38,24 +37,21 @@ class ColumnStatistics:
     distinct: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TableStatistics:
+class TableStatistics(Struct, frozen=True):
     """Rows of a table and what is known of its columns, by the name SQL gives them."""
 
     rows: float
     columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Folded:
+class _Folded(Struct, frozen=True):
     files: tuple[DataFile, ...]
     manifests: tuple[Manifest, ...]
     rows: int
     ranges: Ranges
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(Struct, frozen=True):
     """What was answered of a table and the batches of its tail, which are not kept alive for it."""
 
     table: Table

@@ -14,11 +14,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.clock import Clock
 from lake.errors import (
@@ -50,8 +50,7 @@ PRODUCER_BYTES_MAX: Final = 512
 SEQ_MAX: Final = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(Struct, frozen=True):
     """Rows for a table: stored names, physical types. Columns that are left out are NULL.
 
     definition  the table whose rules the rows were made to hold; where it is another by the time of the commit, they are
@@ -63,8 +62,7 @@ class Append:
     definition: Table | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Flush:
+class Flush(Struct, frozen=True):
     """What one writer wants committed, whole or not at all.
 
     appends   rows, applied before ``changes``
@@ -81,8 +79,7 @@ class Flush:
     prev: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledged:
+class Acknowledged(Struct, frozen=True):
     """What became of a flush. Spec: HTTP, Append answer.
 
     seg   the commit; 0 for a duplicate or a conflict, which wrote nothing
@@ -97,8 +94,7 @@ class Acknowledged:
     ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(Struct, frozen=True):
     """Rows on their way: in memory, and in a segment if they were many."""
 
     table: int
@@ -108,8 +104,7 @@ class _Rows:
     definition: Table | None = None
 
 
-@dataclass(slots=True)
-class _Waiting:
+class _Waiting(Struct):
     flush: Flush
     rows: tuple[_Rows, ...]
     bytes: int

@@ -6,10 +6,10 @@ Source: Arrow columnar format, IPC.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.errors import IoFailure
 from lake.rows import Part, Predicate, physical_array
@@ -27,8 +27,7 @@ def open_arrow(paths: Sequence[str]) -> ExternalTable:
     return ExternalTable(tuple(types.items()), ArrowRows(tuple(paths), types), None)
 
 
-@dataclass(frozen=True, slots=True)
-class ArrowRows:
+class ArrowRows(Struct, frozen=True):
     """Rows of Arrow files."""
 
     paths: tuple[str, ...]

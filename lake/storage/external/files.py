@@ -8,9 +8,10 @@ Spec: SQL, Function catalog, table functions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from lake.errors import FeatureNotSupported, InvalidParameter, IoFailure
 from lake.rows import RowSource
@@ -24,8 +25,7 @@ READERS: Final = {
 COMPRESSIONS: Final = ("gz", "bz2", "zst", "lz4")
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalTable:
+class ExternalTable(Struct, frozen=True):
     """Files as a table: columns by name and type, their rows, and how many rows there are, if the files tell."""
 
     columns: tuple[tuple[str, Type], ...]

@@ -9,13 +9,13 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.errors import InvalidParameter, InvalidText
 from lake.rows import Part, Predicate, RowSource, physical_array
@@ -80,8 +80,7 @@ def _value(text: str | None, type: Type, name: str) -> pa.Scalar:
         raise InvalidText(f'invalid input syntax for type {type.sql.lower()}: "{text}" of partition key "{name}"') from None
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionedRows:
+class PartitionedRows(Struct, frozen=True):
     """Rows of files with the keys of each; ``keys`` are scalars in physical form."""
 
     sources: tuple[RowSource, ...]

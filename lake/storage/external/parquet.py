@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal as PyDecimal
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+from msgspec import Struct
 
 from lake.errors import IoFailure, UndefinedColumn
 from lake.rows import Part, Predicate, RowSource, physical_array
 from lake.storage.external.files import ExternalTable
 from lake.types import Date, Decimal, Text, Timestamp, Type, from_arrow
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 BATCH_ROWS: Final = 65_536
 CODE_BYTES_MAX: Final = 2.5
@@ -46,14 +48,12 @@ def open_parquet(paths: Sequence[str], *, columns: dict[str, Type] | None = None
     return ExternalTable(tuple(found.items()), ParquetRows(tuple(files), found), rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(Struct, frozen=True):
     path: str
     metadata: pq.FileMetaData
 
 
-@dataclass(frozen=True, slots=True)
-class ParquetRows:
+class ParquetRows(Struct, frozen=True):
     """Rows of Parquet files."""
 
     files: tuple[_File, ...]
@@ -117,6 +117,8 @@ class ParquetRows:
 
 
 def _open(path: str, metadata: pq.FileMetaData | None = None, coded: Sequence[str] = ()) -> pq.ParquetFile:
+    import pyarrow.parquet as pq
+
     try:
         return pq.ParquetFile(path, metadata=metadata, read_dictionary=list(coded) or None, memory_map=True)
     except (pa.ArrowInvalid, OSError) as error:

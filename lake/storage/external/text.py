@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.json as pajson
+from msgspec import Struct, field
 
 from lake.errors import InvalidText, IoFailure
 from lake.rows import Part, Predicate, RowSource, physical_array
@@ -29,8 +29,7 @@ BATCH_ROWS: Final = 65_536
 NULL_SPELLINGS: Final = ("", "NULL", "\\N")
 
 
-@dataclass(frozen=True, slots=True)
-class CsvOptions:
+class CsvOptions(Struct, frozen=True):
     """How CSV files are written.
 
     columns   names and types by position, in place of what the file says
@@ -86,8 +85,7 @@ def _wider(one: Type, two: Type) -> Type:
     return DOUBLE if {one, two} == {BIGINT, DOUBLE} else TEXT
 
 
-@dataclass(frozen=True, slots=True)
-class TextRows:
+class TextRows(Struct, frozen=True):
     """Rows of text files; ``reader`` opens one with the types of its columns and the names of those that are wanted."""
 
     paths: tuple[str, ...]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.errors import InvalidParameter, IoFailure
 from lake.rows import Part, Predicate, physical_array
@@ -44,8 +44,7 @@ def open_xlsx(path: str, *, sheet: str | None = None, header: bool = True) -> Ex
     return ExternalTable(tuple(types.items()), SheetRows(table, types), float(len(rows)))
 
 
-@dataclass(frozen=True, slots=True)
-class SheetRows:
+class SheetRows(Struct, frozen=True):
     """Rows of a sheet that was read."""
 
     table: pa.Table

@@ -11,10 +11,10 @@ not at all; a reader never sees half of one. Every write is durable when the cal
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.errors import DataCorrupted, InvalidParameter
 
@@ -26,8 +26,7 @@ class ObjectMissing(Exception):
     """No object of that name. Callers know whether that is an answer or a loss, so it is not a LakeError."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectInfo:
+class ObjectInfo(Struct, frozen=True):
     """What a listing tells of an object; ``modified`` is microseconds since the epoch."""
 
     name: str

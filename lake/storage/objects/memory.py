@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import itertools
 import threading
-from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.clock import Clock, SystemClock
 from lake.metrics import OBJECT_REQUESTS
 from lake.storage.objects.base import ObjectInfo, ObjectMissing, check_name
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
+class _Stored(Struct, frozen=True):
     data: bytes
     info: ObjectInfo
 

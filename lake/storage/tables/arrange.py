@@ -9,12 +9,12 @@ in any of them are near in the file, and ranges of each stay narrow. Spec: SQL, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from lake.compiled import kernel, rehearsal
 from lake.errors import ProgramLimitExceeded
@@ -30,8 +30,7 @@ RANK_BITS: Final = 31  # of two columns; more share 62 bits
 _UNITS: Final = {"year": "M8[Y]", "month": "M8[M]", "day": "M8[D]", "hour": "M8[h]"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Piece:
+class Piece(Struct, frozen=True, eq=False):
     """Rows of one file, and of each the place in what was given; None where rows were combined."""
 
     rows: pa.RecordBatch

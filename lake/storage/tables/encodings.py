@@ -10,9 +10,9 @@ Codes and deltas are packed already and stay as they are; plain values are compr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 
 from lake.storage.catalog import sketches
@@ -31,8 +31,7 @@ WORTH_COMPRESSING: Final = 0.8
 """The share of its size that a compressed sample may have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Encodings:
+class Encodings(msgspec.Struct, frozen=True):
     """dictionaries, deltas: stored names of columns; codecs: for each path of a leaf column its codec's name."""
 
     dictionaries: tuple[str, ...]

@@ -12,13 +12,13 @@ Spec: HTTP, Events (``/watch``); SQL, Events 5.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.errors import InvalidParameter
 from lake.storage.catalog.deletes import NONE, Numbers, Positions
@@ -33,8 +33,7 @@ STEP_ROWS: Final = 65_536  # of whole commits that are put in order at once; one
 ReadColumns = Callable[[Sequence[Wanted]], pa.RecordBatch]
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Changes in their order: the table's columns, ``_change_type``, ``_row_id``, ``_version``, times.
 
     upto  everything up to this commit has been told: with the pieces before it, where a commit is told in several
@@ -44,8 +43,7 @@ class Piece:
     upto: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(Struct, frozen=True):
     """A row group of a file, or a chunk of a tail.
 
     low, high  versions of its rows are between

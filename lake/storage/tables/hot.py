@@ -16,10 +16,10 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.narrow import narrowed
 
@@ -29,8 +29,7 @@ SHARE_MAX: Final = 8  # one column of one row group takes at most this part of t
 REST_SECS: Final = 60.0
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(Struct):
     array: pa.Array
     type: pa.DataType
     size: int

@@ -16,11 +16,11 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct, field
 
 from lake.storage.catalog.deletes import Positions, TableDeletes
 from lake.storage.catalog.maps import PersistentMap
@@ -41,8 +41,7 @@ LINK_ROWS_NEAR: Final = 16
 MARK: Final = Wanted(DELETED, DELETED, BOOLEAN)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TailIndex:
+class TailIndex(Struct, frozen=True, eq=False):
     """The tail of a keyed table by key.
 
     rows     how many of the tail's rows are in it
@@ -71,8 +70,7 @@ class TailIndex:
         return TailIndex(tail, tail.rows, (*runs, fresh), found, np.append(self.markers, markers))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KeyedView:
+class KeyedView(Struct, frozen=True, eq=False):
     """What is seen of a keyed table's files and tail.
 
     hidden    of files by path, ascending; files without hidden rows have no entry

@@ -12,12 +12,12 @@ Source: FoundationDB tuple layer, for the escape.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from lake.compiled import kernel, rehearsal
@@ -31,8 +31,7 @@ WORD: Final = 8
 _SIGN: Final = np.uint64(1 << 63)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Keys:
+class Keys(Struct, frozen=True, eq=False):
     """Keys of some rows: ``ints`` alone, or ``data`` with ``offsets``, of which there is one more than rows."""
 
     ints: Ints | None

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import decimal as number
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.narrow import widened_row
 from lake.rows import Predicate
@@ -42,8 +42,7 @@ DAY_MICROS: Final = 86_400_000_000
 _EXACT: Final = number.Context(prec=40)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Hit:
+class _Hit(Struct, frozen=True, eq=False):
     """A stored row of the key: of a file's row group, or of the tail where ``file`` is None."""
 
     file: DataFile | None

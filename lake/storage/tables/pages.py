@@ -11,16 +11,18 @@ Sources: Apache Parquet, "Encodings" and "File format"; Thrift compact protocol.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+from msgspec import Struct
 
 from lake.compiled import kernel, rehearsal
 from lake.storage.tables.unpack import spread_values, unpack_codes, unpack_deltas, unpack_levels, unpack_values
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 ROWS_MIN: Final = 16_384
 """Smaller chunks are not worth the kernels' loading."""
@@ -184,8 +186,7 @@ def decode_chunk(source: pa.NativeFile, record: pq.ColumnChunkMetaData, levels: 
     return _numbers(chunk, listed, WIDTHS[kind], type)
 
 
-@dataclass(slots=True)
-class _Page:
+class _Page(Struct):
     """The bytes of a page as words (``unpack``): its values are the bytes from ``at`` to ``end``, ``present`` of them."""
 
     words: Any
@@ -330,6 +331,8 @@ def _bytes_of(buffer: pa.Buffer) -> Any:
 
 @rehearsal
 def _rehearse() -> None:
+    import pyarrow.parquet as pq
+
     rows = np.arange(ROWS_MIN)
     table = pa.table({
         "a": rows % 9, "b": rows.astype(np.int32) % 9, "c": rows % 2.0, "d": pa.array(rows % 3).cast(pa.string()),

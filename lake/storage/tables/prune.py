@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
-
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any, Final
 
 from lake.rows import Predicate
 from lake.storage.catalog.model import (
@@ -25,6 +23,9 @@ from lake.storage.catalog.model import (
     Manifest,
 )
 from lake.types import Date, Decimal, Float, Integer, Text, Time, Timestamp, Type
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 
 def may_match(found: ColumnRange | None, rows: int, predicate: Predicate) -> bool:

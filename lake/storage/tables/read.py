@@ -14,13 +14,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from msgspec import Struct, field
 
 from lake.errors import DataCorrupted
 from lake.narrow import widened
@@ -32,6 +31,9 @@ from lake.storage.tables.hot import LIVING, HotColumns
 from lake.storage.tables.pages import ROWS_MIN, decode_chunk
 from lake.types import Type
 
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
 MORSEL_ROWS: Final = 65_536
 # Where a row is in one snapshot: which file and which row of it. A column that storage alone answers, for writers of
 # changes; ``TableSnapshot.deletes_at`` takes it back.
@@ -40,8 +42,7 @@ PLACE_BITS: Final = 40
 FOOTER_BYTES_MAX: Final = 128 << 20  # of footers kept, as they are serialised
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """The columns of a file: places by path, Arrow types by name, maximum definition levels by place."""
 
     places: dict[str, int]
@@ -99,8 +100,7 @@ class NotInMemory(Exception):
     """What was asked for is not in memory, and who asks cannot wait for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(Struct, frozen=True):
     """What reading needs: the store and the caches over it; one that does not wait raises NotInMemory instead."""
 
     store: ObjectStore
@@ -113,6 +113,8 @@ class Reader:
 
         XX001  it is missing or not Parquet
         """
+        import pyarrow.parquet as pq
+
         if not self.waits:
             raise NotInMemory
         try:
@@ -132,8 +134,7 @@ class Reader:
         return self.footers.get(file.path) or self.open(file).metadata
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """A column to read: the name answers give it, the name files give it, its type, and what it is where a file lacks it."""
 
     name: str
@@ -152,16 +153,14 @@ class Wanted:
         return Wanted(column.stored, column.stored, column.type, column.missing)
 
 
-@dataclass(frozen=True, slots=True)
-class Expiry:
+class Expiry(Struct, frozen=True):
     """Rows whose ``column`` is at or before ``cutoff``, in its physical form, are there no longer; NULL stays."""
 
     column: Wanted
     cutoff: int
 
 
-@dataclass(frozen=True, slots=True)
-class Visible:
+class Visible(Struct, frozen=True):
     """Which rows of a row group are read.
 
     place   of the group's first row

@@ -12,11 +12,11 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.storage.catalog.model import Column, DataFile, Table
 from lake.storage.tables.keys import Ints, Keys, encode, joined, of_ints, order_numbers
@@ -29,8 +29,7 @@ NO_ROWS: Final[Ints] = np.empty(0, np.int64)
 _IDENTITY: Final[Ints] = np.arange(65_536, dtype=np.int64)  # shared by the runs of sorted row groups
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class Run(Struct, frozen=True, eq=False):
     """Rows of one source.
 
     keys      ascending, each once
@@ -46,8 +45,7 @@ class Run:
         return len(self.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """What tells rows of one key apart.
 
     key       the key's columns
@@ -140,8 +138,7 @@ def merged_rows(known: Ints, more: Ints) -> Ints:
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fences:
+class Fences(Struct, frozen=True, eq=False):
     """The first and the last key of each row group of a file; ``is_sorted`` where groups follow each other by key."""
 
     first: Keys

@@ -14,11 +14,11 @@ out too, and what was deleted after it is there again, as far back as the table'
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from lake.errors import InvalidParameter, SerializationFailure, UndefinedColumn, UndefinedTable
 from lake.rows import Part, Parts, Predicate

@@ -13,13 +13,12 @@ import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+from msgspec import Struct
 
 from lake.clock import Clock
 from lake.errors import DiskFull, IoFailure
@@ -43,6 +42,9 @@ from lake.storage.tables.encodings import Encodings, encodings_of
 from lake.storage.tables.keys import Ints
 from lake.types import BOOLEAN, Text, Type
 
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
 GROUP_ROWS: Final = 131_072
 KEYED_GROUP_ROWS: Final = 65_536
 PAGE_ROWS: Final = 65_536  # pyarrow's own choice, 20,000, costs a third more decoding
@@ -50,8 +52,7 @@ FILE_ROWS: Final = 8 * GROUP_ROWS
 FILE_BYTES: Final = 256 << 20  # of Arrow buffers
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """Files in the order of their rows, and sketches of all of them together by column id.
 
     places  of each file, of each of its rows the number in what was written; None where rows kept their order, or
@@ -70,8 +71,7 @@ class Written:
         return sum(file.rows for file in self.files)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """Where files go and what they hold.
 
     has_system  whether the batches carry the hidden columns, which the files then do too
@@ -224,6 +224,8 @@ def _write_file(target: Target, batches: list[pa.RecordBatch]) -> tuple[DataFile
 
 
 def _parquet_writer(output: ObjectWriter, schema: pa.Schema, stored_as: Encodings) -> pq.ParquetWriter:
+    import pyarrow.parquet as pq
+
     return pq.ParquetWriter(
         output.sink,
         schema,

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct, field
 
 from lake.clock import Clock
 from lake.storage.catalog.changes import Change, Placed, ReplaceFiles
@@ -39,8 +39,7 @@ PURGED_MAX: Final = 64  # runs of a table that one round writes anew
 INPUT_BYTES_MAX: Final = 256 << 20  # of one round, over all tables
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Struct, frozen=True):
     """Neighbouring files that become others; of the manifest that lists them, where the table entry does not."""
 
     files: Sequence[DataFile]
@@ -52,8 +51,7 @@ class _Run:
         return source.snapshot.manifests.files(self.manifest.path)
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
+class _Job(Struct, frozen=True):
     table: int
     epoch: int
     inputs: tuple[DataFile, ...]

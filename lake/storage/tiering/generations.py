@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from typing import Final
@@ -21,6 +20,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from lake.clock import Clock
 from lake.storage.catalog.changes import Change, ReplaceFiles
@@ -45,8 +45,7 @@ GROWTH: Final = 2  # an older generation is taken while it is at most so many ti
 SLICE_ROWS: Final = 524_288  # of a compaction, put together at a time
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
+class _Job(Struct, frozen=True):
     table: Table
     inputs: tuple[DataFile, ...]
     written: Written

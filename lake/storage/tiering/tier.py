@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.clock import Clock
 from lake.errors import SerializationFailure
@@ -31,8 +31,7 @@ from lake.storage.tables.write import Target, Written, placed_in, write_files
 from lake.storage.tiering.generations import newest_rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
+class _Job(Struct, frozen=True):
     table: Table
     rows: int
     written: Written

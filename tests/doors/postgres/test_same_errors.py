@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import lake
-from lake.client import Connection
+from lake.connection import Connection
 from lake.errors import LakeError
 from tests.doors.postgres.conftest import PgNode
 

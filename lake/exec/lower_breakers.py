@@ -1,0 +1,164 @@
+"""Nodes lowered that gather rows before they answer any: groups, orders, windows, sets, WITH queries; and lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lake.errors import FeatureNotSupported
+from lake.exec.lower import Lowering, Needed, broken, ids, only
+from lake.exec.operators.distinct_on import DistinctOn
+from lake.exec.operators.hash_aggregate import HashAggregate
+from lake.exec.operators.hash_join import HashJoin
+from lake.exec.operators.materialize import CteScan, CteSlot
+from lake.exec.operators.project import Project
+from lake.exec.operators.recursion import Recursion
+from lake.exec.operators.sample import Reservoir, SamplePercent
+from lake.exec.operators.set_operation import CountedRows, UnionAll
+from lake.exec.operators.sort import Sort
+from lake.exec.operators.top_n import TOP_ROWS_MAX, TopN
+from lake.exec.operators.unnest import Unnest
+from lake.exec.operators.window import Window
+from lake.exec.pipeline import Flow
+from lake.sql import plan
+from lake.sql.bound import AggregateCall, Column, Expr, columns_of
+from lake.sql.plan import SetKind
+from lake.types import Text
+
+
+def lower_window(lowering: Lowering, node: plan.Window, needed: Needed) -> Flow:
+    """A window's values beside the rows; those that nobody reads are not computed."""
+    calls = tuple(pair for pair in node.calls if pair[0].id in needed)
+    if not calls:
+        return lowering.lower(node.input, needed)
+    read = columns_of(node.partition, node.order, tuple(call for _, call in calls))
+    flow = lowering.lower(node.input, needed | read)
+    return broken(flow, Window(only(node.columns, needed), flow.columns, node.partition, node.order, calls))
+
+
+def lower_sort(lowering: Lowering, node: plan.Sort, needed: Needed) -> Flow:
+    """The rows in order; where few of them are asked for, only those are kept."""
+    flow = lowering.lower(node.input, needed | columns_of(node.keys))
+    columns = only(node.input.columns, needed)
+    if node.limit is not None and node.limit + node.offset <= TOP_ROWS_MAX:
+        return broken(flow, TopN(columns, node.keys, node.limit, node.offset))
+    return broken(flow, Sort(columns, node.keys, node.limit, node.offset))
+
+
+def lower_sample(lowering: Lowering, node: plan.Sample, needed: Needed) -> Flow:
+    """A share of the rows, or a number of them."""
+    flow = lowering.lower(node.input, needed)
+    if node.is_percent:
+        return flow.then(SamplePercent(flow.columns, node.amount, node.seed))
+    return broken(flow, Reservoir(flow.columns, int(node.amount), node.seed))
+
+
+def lower_unnest(lowering: Lowering, node: plan.Unnest, needed: Needed) -> Flow:
+    """A row for each element of lists."""
+    flow = lowering.lower(node.input, needed | columns_of(tuple(expr for _, expr in node.lists)))
+    columns = only(node.columns, needed)
+    return flow.then(Unnest(columns, only(flow.columns, needed), tuple(node.lists), node.ordinality, node.is_outer))
+
+
+def lower_materialize(lowering: Lowering, node: plan.Materialize, needed: Needed) -> Flow:
+    """What reads a WITH query that is computed once."""
+    definition = node.definition
+    lowering.slots[node.cte] = CteSlot(node.name, definition.columns, lowering.lower(definition, ids(definition)))
+    return lowering.lower(node.input, needed)
+
+
+def lower_cte_scan(lowering: Lowering, node: plan.CteScan, needed: Needed) -> Flow:
+    """The rows of a WITH query.
+
+    0A000  it is read where it is not defined
+    """
+    cte = node.cte
+    if cte not in lowering.slots:
+        raise FeatureNotSupported("a WITH query is read where it is not defined")
+    scan = CteScan(only(node.outputs, needed), node.outputs, lowering.slots[cte], cte not in lowering.scanned)
+    lowering.scanned.add(cte)
+    return Flow(scan)
+
+
+def lower_aggregate(lowering: Lowering, node: plan.Aggregate, needed: Needed) -> Flow:
+    """The groups with their aggregates; those that nobody reads are not computed."""
+    aggregates = tuple(pair for pair in node.aggregates if pair[0].id in needed)
+    exprs = tuple(expr for _, expr in node.groups)
+    flow = lowering.lower(node.input, columns_of(exprs, tuple(call for _, call in aggregates)))
+    code_texts(flow, exprs, [call for _, call in aggregates])
+    every = tuple(range(len(node.groups)))
+    sets = (every,) if node.grouping_sets is None else node.grouping_sets
+    return broken(flow, HashAggregate(only(node.columns, needed), node.groups, aggregates, sets, node.grouping_id))
+
+
+def code_texts(flow: Flow, keys: Sequence[Expr], calls: Sequence[AggregateCall]) -> None:
+    """Has the joins of a flow answer texts as codes where nothing but keys of groups are made of them."""
+    used = columns_of(tuple(calls), tuple(key for key in keys if not isinstance(key, Column)))
+    wanted = {key.id for key in keys if isinstance(key, Column) and isinstance(key.type, Text)} - used
+    for stream in reversed(flow.streams):
+        match stream:
+            case HashJoin(build=build):
+                stream.coded = tuple(column for column in build if column.id in wanted)
+            case Project(columns=columns, exprs=exprs):
+                made = {column.id: expr for column, expr in zip(columns, exprs, strict=True)}
+                wanted = {expr.id for id in wanted if isinstance(expr := made.get(id), Column)}
+        if not wanted:
+            return
+
+
+def lower_distinct(lowering: Lowering, node: plan.Distinct, needed: Needed) -> Flow:
+    """Each row once, or the first one of each key of DISTINCT ON."""
+    if not node.on:
+        flow = lowering.lower(node.input, ids(node.input))
+        columns = node.input.columns
+        groups = tuple((column, column) for column in columns)
+        code_texts(flow, columns, ())
+        return broken(flow, HashAggregate(only(columns, needed), groups, (), (tuple(range(len(groups))),)))
+    flow = lowering.lower(node.input, needed | columns_of(node.on, node.order))
+    if node.order:
+        flow = broken(flow, Sort(flow.columns, node.order))
+    return broken(flow, DistinctOn(only(flow.columns, needed), node.on))
+
+
+def lower_set_operation(lowering: Lowering, node: plan.SetOperation, needed: Needed) -> Flow:
+    """UNION as one flow after the other, INTERSECT and EXCEPT by counting the rows of each side."""
+    keeps_all = node.kind is SetKind.UNION and node.all
+    wanted = [index for index, column in enumerate(node.outputs) if not keeps_all or column.id in needed]
+    outputs = tuple(node.outputs[index] for index in wanted)
+    sides = []
+    for side in (node.left, node.right):
+        columns = tuple(side.columns[index] for index in wanted)
+        sides.append((lowering.lower(side, frozenset(column.id for column in columns)), columns))
+    if node.kind is not SetKind.UNION:
+        both = UnionAll(outputs, tuple(sides), tagged=True)
+        return broken(Flow(both), CountedRows(outputs, node.kind, node.all))
+    union = Flow(UnionAll(outputs, tuple(sides)))
+    if node.all:
+        return union
+    groups = tuple((column, column) for column in outputs)
+    return broken(union, HashAggregate(only(outputs, needed), groups, (), (tuple(range(len(groups))),)))
+
+
+def lower_recursion(lowering: Lowering, node: plan.Recursion, needed: Needed) -> Flow:
+    """WITH RECURSIVE: its step is lowered again for each round."""
+    outer = lowering.slots.get(node.cte)
+    anchor = lowering.lower(node.anchor, ids(node.anchor))
+    round_columns = node.outputs if node.keyed is None or not node.all else node.keyed.inputs
+    slot = CteSlot(node.name, round_columns, None)
+    so_far = CteSlot(f"recurring.{node.name}", node.outputs, None) if node.recurring else None
+    lowering.slots[node.cte] = slot
+
+    def lower_step() -> Flow:
+        step = Lowering(lowering.context, lowering.root)
+        step.slots = {**slots, node.cte: slot}
+        if so_far is not None:
+            step.slots[node.recurring] = so_far
+        return step.lower(node.step, ids(node.step))
+
+    slots = dict(lowering.slots)
+    if outer is not None:
+        lowering.slots[node.cte] = outer
+    return Flow(
+        Recursion(
+            node.outputs, anchor, node.anchor.columns, lower_step, node.step.columns, slot, so_far, node.all, node.keyed
+        )
+    )
