@@ -162,3 +162,15 @@ def test_waiting_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holds, "WAITING_MAX", 0)
     rows.take(one, (1, ("a",)))
     assert rows._holders == {(1, ("a",)): two}
+
+
+def test_a_holder_has_so_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, one, two = RowHolds(), object(), object()
+    monkeypatch.setattr(holds, "HELD_MAX", 2)
+    for number in range(4):
+        rows.take(one, (1, (number,)))
+        rows.take(one, (1, (number,)))
+    rows.take(two, (1, (3,)))
+    assert rows._holders == {(1, (0,)): one, (1, (1,)): one, (1, (3,)): two}
+    rows.release(one)
+    assert rows._holders == {(1, (3,)): two}
