@@ -51,6 +51,9 @@ from lake.types import (
 )
 
 MICROSECONDS_OF_DAY: Final = 86_400_000_000
+PLAIN_LIST: Final = r"""^\{([^{}\[\]"'\\,\x00-\x20\x7f-\x{a0}\p{Z}]+(,[^{}\[\]"'\\,\x00-\x20\x7f-\x{a0}\p{Z}]+)*)?\}$"""
+"""Braces around items that hold neither braces, quotes, backslashes nor blanks, and are not empty."""
+
 DAYS_MAX: Final = 95_026_236
 """2**18 years on both sides of 1970, as far as the base's dates go."""
 SECONDS: Final = Decimal(18, 6)  # whose scaled int64 is microseconds
@@ -412,12 +415,31 @@ def _cast_fields(
 
 @per_row
 def _list_from_text(value: pa.Array, of: Type, *, is_try: bool, settings: Settings | None) -> pa.Array:
-    """Lists written ``[1, 2]`` or ``{1,2}``. Goes row by row: items may be quoted, and hold lists themselves."""
-    parts = [None if text is None else split_list(text, is_try=is_try) for text in views.plain(value).to_pylist()]
-    items = [item for part in parts if part is not None for item in part]
-    offsets = np.concatenate(([0], np.cumsum([0 if part is None else len(part) for part in parts]))).astype(np.int64)
-    valid = np.array([part is not None for part in parts], np.uint8)
-    made = cast(pa.array(items, pa.string()), Text(), of, is_try=is_try, settings=settings)
+    """Lists written ``[1, 2]`` or ``{1,2}``. Where not all are plain, goes row by row: items may be quoted, or be lists."""
+    value = views.plain(value)
+    found = _plain_lists(value)
+    if found is not None:
+        items, sizes = found
+        valid = np.asarray(value.is_valid()).view(np.uint8)
+    else:
+        parts = [None if text is None else split_list(text, is_try=is_try) for text in value.to_pylist()]
+        items = pa.array([item for part in parts if part is not None for item in part], pa.string())
+        sizes = np.array([0 if part is None else len(part) for part in parts], np.int64)
+        valid = np.array([part is not None for part in parts], np.uint8)
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    made = cast(items, Text(), of, is_try=is_try, settings=settings)
     if isinstance(of, Decimal):
         made = decimals.widen(made, of)
     return list_array(offsets, made, None if valid.all() else valid)
+
+
+def _plain_lists(value: pa.Array) -> tuple[pa.Array, Any] | None:
+    """The items of lists that are all written ``{1,NULL,b}``, with nothing that means more, and their counts; else None."""
+    if not pc.all(pc.match_substring_regex(value, PLAIN_LIST)).as_py():
+        return None
+    inner = pc.utf8_trim(value, "{}")
+    parts = pc.split_pattern(inner, ",")
+    sizes = pc.fill_null(pc.subtract(pc.list_value_length(parts), pc.equal(inner, "").cast(pa.int32())), 0)
+    items = pc.list_flatten(parts)
+    items = items.filter(pc.not_equal(items, ""))  # what splitting {} makes
+    return pc.if_else(pc.equal(pc.utf8_upper(items), "NULL"), pa.scalar(None, pa.string()), items), np.asarray(sizes)

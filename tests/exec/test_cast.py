@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lake.errors import LakeError
+from lake.exec import cast as casts
 from lake.exec.cast import cast
 from lake.exec.constants import physical_values, to_array, to_scalar
 from lake.exec.evaluate import fold
@@ -136,3 +141,24 @@ def test_instants_are_read_in_the_session_zone() -> None:
     assert instant.value == 1_719_849_600_000_000
     assert cast(instant, TIMESTAMPTZ, TIMESTAMP, settings=settings) == noon
     assert cast(pa.array(["2024-07-01 12:00"]), TEXT, TIMESTAMPTZ, settings=settings)[0] == instant
+
+
+ITEMS = st.sampled_from(("1", "-2", "NULL", "null", "a", "é", "\u00a0", " 3", "", '"4"', "{5}", "\\6", "[7]"))
+LISTS = st.one_of(st.none(), st.tuples(st.sampled_from(("{}", "{}", "{}", "[]")), st.lists(ITEMS, max_size=3)).map(
+    lambda each: each[0][0] + ",".join(each[1]) + each[0][1]))  # fmt: skip
+
+
+@settings(deadline=None)
+@given(texts=st.lists(LISTS, min_size=1, max_size=3), of=st.sampled_from((TEXT, INT, Decimal(5, 2))))
+def test_plain_lists_are_read_as_all_are(texts: list[str | None], of: Type) -> None:
+    """Split as columns or one by one: the same lists, the same refusals."""
+    answers: list[object] = []
+    for quick in (casts._plain_lists, lambda value: None):
+        with patch.object(casts, "_plain_lists", quick):
+            try:
+                made = cast(pa.array(texts, pa.string()), TEXT, List(of))
+                assert isinstance(made, pa.Array)
+                answers.append(made.to_pylist())
+            except LakeError as error:
+                answers.append((error.sqlstate, error.message))
+    assert answers[0] == answers[1]
