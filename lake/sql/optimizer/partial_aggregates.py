@@ -69,7 +69,7 @@ def in_parts(
             quotient = Call(DOUBLE, FUNCTIONS["/"][0], (Cast(DOUBLE, total, False), Cast(DOUBLE, number, False)))  # type: ignore[arg-type]
             answers[column.id] = quotient
         else:
-            outer.append((column, _whole(call, parts.column(call))))
+            outer.append((column, of_parts(call, parts.column(call))))
     return tuple(outer), answers
 
 
@@ -114,14 +114,14 @@ def has_parts(call: AggregateCall) -> bool:
             return False
 
 
-def _whole(call: AggregateCall, part: Column) -> AggregateCall:
+def of_parts(call: AggregateCall, part: Expr) -> AggregateCall:
     """The aggregate of all rows, from a column of parts."""
     if call.function.name in ("count", "sum"):
         return _added(call.type, part)
     return replace(call, arguments=(part,))
 
 
-def _added(type: Type, part: Column) -> AggregateCall:
+def _added(type: Type, part: Expr) -> AggregateCall:
     return AggregateCall(type, _of_numbers("sum"), (part,))
 
 
