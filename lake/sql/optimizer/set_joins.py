@@ -8,8 +8,8 @@
           └─ Scan: v                                   └─ Scan: v
 
 Where it does not matter how often a row stands (the right side of a semi join, below DISTINCT or ``max``), a side of a join
-of which nothing is used above only tells which rows have a partner. That holds of a definition, too, all of whose scans
-are in such places. Some partner differs from a value exactly if the least or the greatest of them does.
+of which nothing is used above only tells which rows have a partner, and there may be many. That holds of a definition, too,
+all of whose scans are in such places. Some partner differs from a value exactly if the least or the greatest of them does.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ Ids = frozenset[int]
 
 PARTNERS: Final = frozenset((JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK))
 PRODUCTS: Final = frozenset((JoinKind.INNER, JoinKind.LEFT, JoinKind.RIGHT, JoinKind.FULL))
+
+PARTNERS_MIN: Final = 1.2
+"""Partners a row from which a semi join is less work."""
 
 SHARE_MAX: Final = 0.5
 """Groups for each partner above which testing the pairs costs as little."""
@@ -105,9 +108,9 @@ class _Sets:
 
     def _join(self, plan: Join, need: Ids, *, is_set: bool) -> Plan:
         if plan.kind is JoinKind.INNER and is_set and plan.conditions:
-            if not need & plan.right.ids:
+            if not need & plan.right.ids and self._is_multiplied(plan, plan.left):
                 return self._join(replace(plan, kind=JoinKind.SEMI), need, is_set=True)
-            if not need & plan.left.ids:
+            if not need & plan.left.ids and self._is_multiplied(plan, plan.right):
                 turned = replace(plan, kind=JoinKind.SEMI, left=plan.right, right=plan.left)
                 return self._join(turned, need, is_set=True)
         used = need | bound.columns_of(plan.conditions)
@@ -115,6 +118,10 @@ class _Sets:
         left = self.change(plan.left, used & plan.left.ids, is_set=is_set)
         right = self.change(plan.right, used & plan.right.ids, is_set=of_right)
         return self._by_extremes(replace(plan, left=left, right=right))
+
+    def _is_multiplied(self, plan: Join, side: Plan) -> bool:
+        """Whether rows of a side are thought to find more partners than one; otherwise the inner join is as good."""
+        return rows_of(plan, self.planning) > PARTNERS_MIN * rows_of(side, self.planning)
 
     def _by_extremes(self, plan: Join) -> Join:
         """SEMI and ANTI with one ``<>`` besides equal columns: partners are grouped by those, with their extremes."""
