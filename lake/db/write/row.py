@@ -3,7 +3,7 @@
     look-up of the key ── old value, whole number or text beside it ── new version, or marker ── one flush
 
 Neither binder nor engine is asked. What is not of this form, and every value that its column might not take as it is,
-goes the way of all changes, which says what is wrong. Of the 6 ms of processor time that a statement takes there, 0.8 are left.
+goes the way of all changes, which says what is wrong. Of 6 ms of processor time that it takes there 0.8 are left.
 """
 
 from __future__ import annotations
