@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lake.doors.postgres.few import VALUES_MAX, few_rows
@@ -26,6 +26,7 @@ VALUES: Final[dict[Type, st.SearchStrategy[Any]]] = {
 }
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_few_rows_are_what_columns_make(data: st.DataObject) -> None:
     types = data.draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=4))
