@@ -63,10 +63,10 @@ def test_describe_a_table(pg: PgNode) -> None:
     ],
 )
 def test_commands(pg: PgNode, command: str, expected: str) -> None:
-    """Each command's queries are answered."""
+    """Each command's queries are answered, whatever else is there and makes columns wider."""
     shown = psql(pg, command)
     assert "ERROR" not in shown
-    assert expected in shown
+    assert expected in " ".join(shown.split())
 
 
 def test_copy_and_timing(pg: PgNode, tmp_path: Path) -> None:
