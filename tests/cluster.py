@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-READY_SECS: Final = 120.0
+READY_SECS: Final = 300.0  # the first node of a machine compiles the kernels
 STOP_SECS: Final = 60.0
 
 
