@@ -27,6 +27,15 @@ def db(tmp_path: Path) -> Iterator[EmbeddedConnection]:
         yield opened
 
 
+@pytest.mark.parametrize("text", ["null", ' \n null\n{"id": 1}\n'])
+def test_json_that_begins_with_null_is_refused(db: EmbeddedConnection, tmp_path: Path, text: str) -> None:
+    """A row is an object; at a null in the place of the first, pyarrow's reader would end the process."""
+    (tmp_path / "rows.json").write_text(text)
+    for source in (f"'{tmp_path}/rows.json'", f"read_json('{tmp_path}/rows.json', columns => {{'id': 'BIGINT'}})"):
+        with pytest.raises(InvalidText, match="row 0 is null"):
+            db.sql(f"SELECT * FROM {source}")
+
+
 def test_parquet_by_path_glob_folder_and_list(db: EmbeddedConnection, tmp_path: Path) -> None:
     """One file, several, all of a folder; row groups that a filter rules out are not asked for."""
     folder = tmp_path / "data"

@@ -111,6 +111,19 @@ REFUSED = [
 ]
 
 
+@pytest.mark.parametrize(("body", "place"), [
+    (b"null", "line 1"), (b' null\n{"a": 1}\n', "line 1"), (b'{"a": 1}\nnull\n', "line 2"), (b'{"a": 1} null', "line 1"),
+])  # fmt: skip
+def test_null_is_no_row(node: Node, wire: Wire, body: bytes, place: str) -> None:
+    """At the first of them pyarrow's reader, which reads plain columns, ended the node; HTTP Append 1."""
+    node.sql("CREATE OR REPLACE TABLE plain_numbers (a BIGINT, b VARCHAR)")
+    reply = wire.send("POST", "/append/plain_numbers", body)
+    assert (reply.status, header(reply, "x-lake-sqlstate")) == (500, "08P01")
+    assert place in reply.body.decode()
+    assert wire.send("POST", "/append/plain_numbers", b'{"a": null, "b": "null"}\n').status == 200
+    assert node.sql("SELECT count(*) AS n, count(b) AS b FROM plain_numbers") == [{"n": 1, "b": 1}]
+
+
 @pytest.mark.parametrize(("body", "sqlstates", "names"), REFUSED)
 def test_rows_that_are_refused(node: Node, wire: Wire, body: bytes, sqlstates: str, names: str) -> None:
     """Constraints 1.3, 1.7, 2.2: the error names column, value or line, and none of the rows is written."""

@@ -6,6 +6,7 @@ Spec: HTTP, Append and bulk insert; SQL, Constraints and defaults 1.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from decimal import Decimal as PyDecimal
 from typing import Any, Final
@@ -22,6 +23,7 @@ from lake.rows import physical_array
 from lake.types import BOOLEAN, TEXT, Decimal, Float, Integer, Json, List, Null, Text, Type, from_arrow
 
 _ABSENT: Final = object()
+_NULL_LINE: Final = re.compile(rb"(?:^|[\n}])[ \t\r]*null")  # where a line or a second value may begin
 ROWS_MAX: Final = 10_000_000  # of one append
 
 
@@ -109,6 +111,8 @@ def _read_columns(body: bytes, columns: Sequence[tuple[str, Type]]) -> Incoming 
             return None
         plain = isinstance(type, Integer | Float | Decimal) or type == BOOLEAN
         schema.append((name, type.arrow if plain else pa.string()))
+    if b"null" in body and _NULL_LINE.search(body):
+        return None  # pyarrow's reader ends the process at a null in the place of the first object, and takes later ones
     lines = body.count(b"\n") + (not body.endswith(b"\n"))
     try:
         table = pa_json.read_json(

@@ -24,6 +24,7 @@ from lake.rows import Part, Predicate, RowSource, physical_array
 from lake.storage.external.files import ExternalTable
 from lake.types import BIGINT, DOUBLE, NULL, TEXT, Type, from_arrow
 
+FIRST_BYTES: Final = 1 << 10
 BLOCK_BYTES: Final = 4 << 20
 BATCH_ROWS: Final = 65_536
 NULL_SPELLINGS: Final = ("", "NULL", "\\N")
@@ -165,6 +166,9 @@ def _csv_reader(
 
 def _json_reader(path: str, *, types: Mapping[str, Type], wanted: Sequence[str]) -> Any:
     schema = pa.schema([(name, types[name].arrow) for name in wanted]) if wanted else None
+    with pa.input_stream(path, compression="detect") as opened:
+        if opened.read(FIRST_BYTES).lstrip().startswith(b"null"):  # at which Arrow's reader would end the process
+            raise pa.ArrowInvalid("JSON parse error: a row is an object, and row 0 is null")
     return pajson.open_json(
         path,
         read_options=pajson.ReadOptions(block_size=BLOCK_BYTES),
