@@ -69,7 +69,7 @@ CALLS: Final[dict[str, str]] = {
     "time_text.interval_to_char": "to_char(v, 'iso8601')", "time_text.number_to_char": "to_char(d, 'FM999999.00')",
     "xml.xpath": "xpath(e, 'a/text()')", "xml.xpath_boolean": "xpath_boolean(e, 'a')",
 }  # fmt: skip
-FEW: Final = ("ai.", "files.", "pg.", "pg_arrays.", "pg_rights.", "enums.", "sequences.", "session.", "binary._wide_numerics", "few.")
+FEW: Final = ("ai.", "files.", "pg.", "pg_arrays.", "pg_rights.", "enums.", "sequences.", "session.", "binary._wide_numerics", "copy_binary.", "few.")
 """Catalogs, files, services and doors: nothing that a column of many rows goes through by itself."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lake.db.functions import ai, files  # noqa: F401  (they mark functions)
+from lake.doors.postgres import copy_binary, portals  # noqa: F401  (they too)
 from lake.exec.per_row import PER_ROW
 from tests.bench.rows import CALLS, FEW, short
 
