@@ -27,13 +27,21 @@ def db(tmp_path: Path) -> Iterator[EmbeddedConnection]:
         yield opened
 
 
-@pytest.mark.parametrize("text", ["null", ' \n null\n{"id": 1}\n'])
-def test_json_that_begins_with_null_is_refused(db: EmbeddedConnection, tmp_path: Path, text: str) -> None:
-    """A row is an object; at a null in the place of the first, pyarrow's reader would end the process."""
+@pytest.mark.parametrize("text", [
+    "null", ' \n null\n{"id": 1}\n', '{"id": 1}\nnull\n', '{"id": 1}\n' * 450_000 + "null\n" * 4,
+], ids=["alone", "first", "second", "later block"])  # fmt: skip
+def test_json_rows_that_are_null_are_refused(db: EmbeddedConnection, tmp_path: Path, text: str) -> None:
+    """A row is an object; at a null in the place of a block's first, pyarrow's reader would end the process."""
     (tmp_path / "rows.json").write_text(text)
     for source in (f"'{tmp_path}/rows.json'", f"read_json('{tmp_path}/rows.json', columns => {{'id': 'BIGINT'}})"):
-        with pytest.raises(InvalidText, match="row 0 is null"):
-            db.sql(f"SELECT * FROM {source}")
+        with pytest.raises(InvalidText, match="a row that is null"):
+            db.sql(f"SELECT count(*), sum(id) FROM {source}")
+
+
+def test_null_within_a_json_row_is_a_value(db: EmbeddedConnection, tmp_path: Path) -> None:
+    """As a value, and as a part of texts."""
+    (tmp_path / "rows.json").write_text('{"id": null, "name": "} null"}\n{"id": 1, "name": "\\nnull"}\n')
+    assert db.sql(f"SELECT id, name FROM '{tmp_path}/rows.json'").rows() == [(None, "} null"), (1, "\nnull")]
 
 
 def test_parquet_by_path_glob_folder_and_list(db: EmbeddedConnection, tmp_path: Path) -> None:

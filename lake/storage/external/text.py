@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +24,6 @@ from lake.rows import Part, Predicate, RowSource, physical_array
 from lake.storage.external.files import ExternalTable
 from lake.types import BIGINT, DOUBLE, NULL, TEXT, Type, from_arrow
 
-FIRST_BYTES: Final = 1 << 10
 BLOCK_BYTES: Final = 4 << 20
 BATCH_ROWS: Final = 65_536
 NULL_SPELLINGS: Final = ("", "NULL", "\\N")
@@ -146,7 +145,7 @@ def _csv_reader(
     is_tabbed = ".tsv" in "".join(Path(path).suffixes).lower()
     names = list(options.columns) or None
     return csv.open_csv(
-        _filtered(path, options.comment, options.new_line),
+        _csv_source(path, options.comment, options.new_line),
         read_options=csv.ReadOptions(
             block_size=BLOCK_BYTES, column_names=names, skip_rows=1 if names and options.header else 0,
             autogenerate_column_names=not options.header and names is None,
@@ -166,33 +165,45 @@ def _csv_reader(
 
 def _json_reader(path: str, *, types: Mapping[str, Type], wanted: Sequence[str]) -> Any:
     schema = pa.schema([(name, types[name].arrow) for name in wanted]) if wanted else None
-    with pa.input_stream(path, compression="detect") as opened:
-        if opened.read(FIRST_BYTES).lstrip().startswith(b"null"):  # at which Arrow's reader would end the process
-            raise pa.ArrowInvalid("JSON parse error: a row is an object, and row 0 is null")
     return pajson.open_json(
-        path,
+        _filtered(path, _objects),
         read_options=pajson.ReadOptions(block_size=BLOCK_BYTES),
         parse_options=pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore" if types else "infer"),
     )
 
 
-# --- comments and carriage returns -----------------------------------------------------------------------------------
+# --- lines on their way to the parser ----------------------------------------------------------------------------------
 
 
-def _filtered(path: str, comment: str | None, new_line: str | None) -> Any:
+def _csv_source(path: str, comment: str | None, new_line: str | None) -> Any:
     """What Arrow's parser reads: the path, or the file without comments and with line feeds."""
     if comment is None and new_line != "\r":
         return path
+    pattern = None if comment is None else re.compile(rb"(?m)^" + re.escape(comment.encode()) + rb"[^\n]*(?:\n|\Z)")
+    return _filtered(path, (lambda lines: lines) if pattern is None else partial(pattern.sub, b""), new_line == "\r")
+
+
+def _objects(lines: bytes) -> bytes:
+    """Lines of which none is null: at one in the place of a block's first object Arrow's reader ends the process."""
+    if b"null" in lines and _NULL_LINE.search(lines):
+        raise pa.ArrowInvalid("JSON parse error: a row is an object, and there is a row that is null")
+    return lines
+
+
+_NULL_LINE: Final = re.compile(rb"(?m)^[ \t\r]*null")
+
+
+def _filtered(path: str, change: Callable[[bytes], bytes], is_returned: bool = False) -> Any:
+    """The file with its lines as ``change`` answers them."""
     opened = pa.input_stream(path, compression="detect", buffer_size=BLOCK_BYTES)
-    return pa.PythonFile(_Lines(opened, comment, new_line == "\r"), mode="r")
+    return pa.PythonFile(_Lines(opened, change, is_returned), mode="r")
 
 
 class _Lines(io.RawIOBase):
-    """A file whose lines are filtered, block by block."""
+    """A file whose lines are changed, some whole lines at a time; ``is_returned`` where carriage returns end them."""
 
-    def __init__(self, inner: Any, comment: str | None, is_returned: bool) -> None:
-        self._inner, self._is_returned = inner, is_returned
-        self._comment = None if comment is None else re.compile(rb"(?m)^" + re.escape(comment.encode()) + rb"[^\n]*(?:\n|\Z)")
+    def __init__(self, inner: Any, change: Callable[[bytes], bytes], is_returned: bool) -> None:
+        self._inner, self._change, self._is_returned = inner, change, is_returned
         self._ready, self._rest = b"", b""
         self._at = 0
 
@@ -217,7 +228,7 @@ class _Lines(io.RawIOBase):
         lines = self._rest + block
         cut = lines.rfind(b"\n") + 1 if block else len(lines)
         self._rest, lines = lines[cut:], lines[:cut]
-        self._ready, self._at = lines if self._comment is None else self._comment.sub(b"", lines), 0
+        self._ready, self._at = self._change(lines), 0
         return bool(block) or bool(self._ready)
 
     def close(self) -> None:
