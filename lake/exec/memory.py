@@ -6,7 +6,8 @@
         ...
 
 The limit is one number for all queries of a MemoryPool. A breaker that grows while they hold more than that together writes
-its own state to disk: no breaker can make another one shrink. What streams hold (a batch each) is not counted.
+its own state to disk: no breaker can make another one shrink. A state that cannot be written, which ``account.hold`` counts,
+ends its query instead. What streams hold (a batch each) is not counted.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ import weakref
 from collections.abc import Callable
 from typing import Final
 
+from lake.errors import OutOfMemory
 from lake.exec.operators.base import Metrics
 
 SPILL_BYTES_MIN: Final = 1 << 18
 """A state smaller than this is kept: writing it would free next to nothing."""
 
+
+HELD_SHARE_MIN: Final = 16
+"""A state that cannot be written ends its query when it is this part of the limit: a smaller one is not what is in the way."""
 
 TOLD_BYTES: Final = 1 << 20
 """How far what is held must change before it is told."""
@@ -68,6 +73,11 @@ class Budget:
         self._lock = threading.Lock()
 
     @property
+    def limit(self) -> int:
+        """What all queries together may hold."""
+        return self._pool.limit
+
+    @property
     def is_exceeded(self) -> bool:
         """Whether all queries together hold more than they may."""
         return self.held > 0 and self._pool.held > self._pool.limit
@@ -104,6 +114,19 @@ class Account:
     def grow(self, size: int) -> None:
         """Says that so many bytes more are held."""
         self.set(self.bytes + size)
+
+    def hold(self, size: int, what: str) -> None:
+        """Says how many bytes a state holds that cannot be written to disk.
+
+        53200  queries hold too much, and this state is a good part of it; ``what`` names it
+        """
+        self.set(size)
+        limit = self._budget.limit
+        if size >= max(SPILL_BYTES_MIN, limit // HELD_SHARE_MIN) and self._budget.is_exceeded:
+            raise OutOfMemory(
+                f"{what} holds {size >> 20} MB, and all queries together may hold {limit >> 20} MB",
+                hint="LAKE_MEMORY_GB is what queries may hold",
+            )
 
     @property
     def must_spill(self) -> bool:

@@ -1,12 +1,14 @@
 """WITH RECURSIVE: the anchor's rows, then rounds of the step over the rows of the round before, until one makes none.
 
 With USING KEY every row of a round is put into the aggregates of its key, and the answer is what they are at the end.
+What a recursion holds stays in memory: one without an end would fill any disk, and ends at the memory of queries instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,7 @@ import pyarrow as pa
 from lake.exec.context import Context
 from lake.exec.kernels.groups import GroupTable
 from lake.exec.kernels.views import concat
+from lake.exec.memory import Account
 from lake.exec.operators.base import Morsel, Source
 from lake.exec.operators.batches import make_batch, names_of, slices, take_rows
 from lake.exec.operators.materialize import CteSlot
@@ -22,6 +25,9 @@ from lake.exec.operators.tally import Call, make_tally
 from lake.exec.pipeline import Flow, answer_flow
 from lake.sql import plan
 from lake.sql.bound import Column
+
+BATCH_BYTES: Final = 1 << 10
+"""About what the objects of a batch take."""
 
 
 @dataclass(eq=False)
@@ -57,25 +63,28 @@ class Recursion(Source):
     def _rounds(self, context: Context) -> Iterator[Morsel]:
         seen = None if self.keeps_all else GroupTable()
         account = context.budget.open(self.metrics)
-        batches = self._round(self.anchor, self.anchor_columns, self.columns, seen, context)
+        batches = self._round(self.anchor, self.anchor_columns, self.columns, Holding(account, seen), context)
         made: list[pa.RecordBatch] = []
+        kept_bytes = 0
         while batches:
             for batch in batches:
                 yield lambda batch=batch: (batch,)  # type: ignore[misc]
             context.cancellation.check()
             self.slot.put(batches)
-            if self.so_far is not None:
+            if self.so_far is None:
+                kept_bytes = bytes_of(batches)
+            else:
                 made = [*made, *batches]
+                kept_bytes += bytes_of(batches)
                 self.so_far.put(made)
-            kept = made or batches
-            account.set(sum(batch.nbytes for batch in kept) + (0 if seen is None else seen.nbytes))
-            batches = self._round(self.lower_step(), self.step_columns, self.columns, seen, context)
+            holding = Holding(account, seen, kept_bytes)
+            batches = self._round(self.lower_step(), self.step_columns, self.columns, holding, context)
         account.close()
 
     def _keyed_rounds(self, rows: KeyedRows, context: Context) -> Iterator[Morsel]:
         inputs = rows.keyed.inputs
         account = context.budget.open(self.metrics)
-        batches = self._round(self.anchor, self.anchor_columns, inputs, None, context)
+        batches = self._round(self.anchor, self.anchor_columns, inputs, Holding(account), context)
         while batches:
             changed = rows.add(batches)
             if not self.keeps_all:
@@ -86,25 +95,46 @@ class Recursion(Source):
             self.slot.put(batches)
             if self.so_far is not None:
                 self.so_far.put([rows.batch])
-            account.set(sum(batch.nbytes for batch in batches) + rows.batch.nbytes)
-            batches = self._round(self.lower_step(), self.step_columns, inputs, None, context)
+            holding = Holding(account, None, bytes_of(batches) + rows.batch.nbytes)
+            batches = self._round(self.lower_step(), self.step_columns, inputs, holding, context)
         account.close()
         for batch in slices(rows.batch):
             yield lambda batch=batch: (batch,)  # type: ignore[misc]
 
     def _round(
-        self, flow: Flow, columns: tuple[Column, ...], outputs: tuple[Column, ...], seen: GroupTable | None, context: Context
+        self, flow: Flow, columns: tuple[Column, ...], outputs: tuple[Column, ...], holding: Holding, context: Context
     ) -> list[pa.RecordBatch]:
         """A round's rows under ``outputs``, without those seen."""
         wanted, names = names_of(columns), names_of(outputs)
         rows: list[pa.RecordBatch] = []
         for batch in answer_flow(flow, context):
             named = make_batch(names, [batch.column(name) for name in wanted], batch.num_rows)
-            if seen is not None:
-                named = take_rows(named, new_rows(seen, named))
+            if holding.seen is not None:
+                named = take_rows(named, new_rows(holding.seen, named))
             if named.num_rows:
                 rows += slices(named)
+                holding.grow(bytes_of([named]))
         return rows
+
+
+class Holding:
+    """What a recursion holds while a round runs: ``kept`` bytes of earlier rounds, the rows ``seen``, and the round's own."""
+
+    def __init__(self, account: Account, seen: GroupTable | None = None, kept: int = 0) -> None:
+        self.seen = seen
+        self._account = account
+        self._kept = kept
+        self.grow(0)
+
+    def grow(self, size: int) -> None:
+        """Says that so many bytes more are held. 53200 where that is too much."""
+        self._kept += size
+        self._account.hold(self._kept + (0 if self.seen is None else self.seen.nbytes), "a recursive query")
+
+
+def bytes_of(batches: Sequence[pa.RecordBatch]) -> int:
+    """What batches hold, those of a row or two as well, which are mostly objects around it."""
+    return sum(batch.nbytes + BATCH_BYTES for batch in batches)
 
 
 class KeyedRows:
