@@ -25,7 +25,7 @@ SPILL_BYTES_MIN: Final = 1 << 18
 
 
 HELD_SHARE_MIN: Final = 16
-"""A state that cannot be written ends its query when it is this part of the limit: a smaller one is not what is in the way."""
+"""A state that cannot be written ends its query when it is this part of the limit; a smaller one is not in the way."""
 
 TOLD_BYTES: Final = 1 << 20
 """How far what is held must change before it is told."""
