@@ -62,6 +62,17 @@ class SessionSettings:
         """All settings by name."""
         return list((_STARTING | self._changed).items())
 
+    def milliseconds(self, name: str) -> float:
+        """A time setting in milliseconds, which may have its unit with it: ``5s``, ``1min``; 0 where it is none."""
+        setting = self.get(name)
+        text = "" if setting is None else setting.value.strip().lower()
+        factor = 1
+        for unit, each in (("ms", 1), ("min", 60_000), ("s", 1_000), ("h", 3_600_000)):
+            if text.endswith(unit):
+                text, factor = text.removesuffix(unit).strip(), each
+                break
+        return float(text) * factor if text.replace(".", "", 1).isdigit() else 0.0
+
     def put(self, name: str, setting: Setting) -> None:
         """Changes a setting."""
         self._changed[name] = setting

@@ -43,7 +43,7 @@ from lake.exec.context import Cancellation
 from lake.metrics import HTTP_RUNNING, SESSIONS
 from lake.net.feeds import Chunk, Encode, Feeds
 from lake.net.live import Lives
-from lake.net.threads import GONE, Stream, Threads
+from lake.net.threads import GONE, TIMED_OUT, Stream, Threads
 from lake.roles import Principal, Role
 from lake.storage.commits.sequencer import Acknowledged
 from lake.storage.files import Files
@@ -176,6 +176,7 @@ class Node:
         LakeErrors.
         """
         cancellation = Cancellation()
+        timer = _limited(session, cancellation)
         try:
             return await self.call(
                 lambda: then(_run(session, text, params, lent, job=job, cancellation=cancellation, stale_ms=stale_ms))
@@ -183,6 +184,9 @@ class Node:
         except asyncio.CancelledError:
             cancellation.stop(GONE)
             raise
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     async def stream(
         self,
@@ -197,14 +201,17 @@ class Node:
     ) -> Stream[T]:
         """As ``execute``, with an answer in pieces that are made when they are asked for: the reader sets the pace."""
         cancellation = Cancellation()
+        timer = _limited(session, cancellation)
         try:
             result = await self.call(
                 lambda: _run(session, text, params, lent, job=job, cancellation=cancellation, stale_ms=stale_ms)
             )
-        except asyncio.CancelledError:
+        except BaseException:
             cancellation.stop(GONE)
+            if timer is not None:
+                timer.cancel()
             raise
-        return Stream(self._threads, result, make(result), cancellation)
+        return Stream(self._threads, result, make(result), cancellation, timer)
 
     def recall(
         self, session: Session, text: str, params: Mapping[str, Any] | None, stale_ms: int | None
@@ -388,6 +395,12 @@ def _run(session: Session, text: str, params: Any, lent: Lent | None, **how: Any
         return session.execute(text, params, **how)
     with lent.to(session):
         return session.execute(text, params, **how)
+
+
+def _limited(session: Session, cancellation: Cancellation) -> asyncio.TimerHandle | None:
+    """What stops a statement once it has taken its session's ``statement_timeout``, the reading of its answer included."""
+    limit = session.settings.milliseconds("statement_timeout")
+    return asyncio.get_running_loop().call_later(limit / 1_000, cancellation.stop, TIMED_OUT) if limit else None
 
 
 def _name(text: str) -> tuple[str, ...]:

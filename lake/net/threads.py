@@ -26,6 +26,7 @@ T = TypeVar("T")
 STATEMENTS_MAX: Final = 64  # running at once
 WAITING_MAX: Final = 1_024  # statements in line behind those; one more is refused with 53300
 GONE: Final = "canceling statement because its caller went away"
+TIMED_OUT: Final = "canceling statement due to statement timeout"
 
 
 class Threads:
@@ -117,11 +118,19 @@ class _Waiting(Generic[T]):
 class Stream(Generic[T]):
     """An answer that is made piece by piece on worker threads; one reader, which closes it."""
 
-    def __init__(self, threads: Threads, result: Result, pieces: Iterator[T], cancellation: Cancellation) -> None:
+    def __init__(
+        self,
+        threads: Threads,
+        result: Result,
+        pieces: Iterator[T],
+        cancellation: Cancellation,
+        timer: asyncio.TimerHandle | None = None,
+    ) -> None:
         self.result = result
         self._threads = threads
         self._pieces = pieces
         self._cancellation = cancellation
+        self._timer = timer
         self._one_at_a_time = threading.Lock()
         self._ended = False
 
@@ -131,6 +140,8 @@ class Stream(Generic[T]):
 
     def close(self) -> None:
         """Stops the statement, if it still runs, and lets go of what it holds. Returns at once."""
+        if self._timer is not None:
+            self._timer.cancel()
         if not self._ended:
             self._cancellation.stop(GONE)
             self._threads.background(self._let_go)

@@ -38,7 +38,7 @@ from lake.errors import (
     TooManyRequests,
 )
 from lake.exec.context import Cancellation
-from lake.net.threads import GONE
+from lake.net.threads import GONE, TIMED_OUT
 
 if TYPE_CHECKING:
     from lake.doors.postgres.server import PostgresDoor
@@ -48,7 +48,6 @@ SIGN_IN_SECS: Final = 60.0  # as Postgres's authentication_timeout
 BIND_COMPLETE: Final = encode("BindComplete")
 PARSE_COMPLETE: Final = encode("ParseComplete")
 READY: Final = {status: encode("ReadyForQuery", status) for status in (IDLE, BLOCK, FAILED)}
-TIMED_OUT: Final = "canceling statement due to statement timeout"
 
 
 class Connection:
@@ -181,7 +180,7 @@ class Connection:
 
     async def work(self, run: Callable[[], T]) -> T:
         """Runs blocking work of this client on a worker thread, under its statement timeout."""
-        limit = _milliseconds(self.client.session.settings.get("statement_timeout"))
+        limit = self.client.session.settings.milliseconds("statement_timeout")
         if not limit:
             return await self.node.call(run)
         stop = asyncio.get_running_loop().call_later(limit / 1000, self.cancellation.stop, TIMED_OUT)
@@ -488,13 +487,3 @@ HANDLERS: Final = {
     "Flush": "flush", "Sync": "sync", "CopyData": "ignore", "CopyDone": "ignore", "CopyFail": "ignore",
     "Password": "refuse", "FunctionCall": "call_function",
 }  # fmt: skip
-
-
-def _milliseconds(setting: Any) -> float:
-    """A time setting in milliseconds; ``5s`` and ``1min`` have their unit with them."""
-    text = "" if setting is None else setting.value.strip().lower()
-    for unit, factor in (("ms", 1), ("min", 60_000), ("s", 1_000), ("h", 3_600_000)):
-        if text.endswith(unit):
-            text = text.removesuffix(unit).strip()
-            return float(text) * factor if text.replace(".", "", 1).isdigit() else 0.0
-    return float(text) if text.replace(".", "", 1).isdigit() else 0.0
