@@ -36,7 +36,7 @@ from lake.db.write.once import Once
 from lake.db.write.unique import KeptPieces, UniqueCheck, refuse_unique
 from lake.errors import NotLeading, QueryCanceled, SerializationFailure, UndefinedTable
 from lake.exec.context import Cancellation, Context
-from lake.exec.memory import MemoryPool
+from lake.exec.memory import Budget, MemoryPool
 from lake.metrics import COMMIT_SECONDS, COMMITS
 from lake.roles import OWNER, Principal, Role
 from lake.sql.bind import Binder
@@ -209,6 +209,10 @@ class Database:
             scratch=self.config.cache_dir,
             cancellation=cancellation,
         )
+
+    def budget(self) -> Budget:
+        """The budget of one who holds memory beside a query: a whole answer."""
+        return self._memory.open()
 
     def stop_statements(self, reason: str) -> None:
         """Stops every statement that runs, at its next batch: 57014 with ``reason``."""

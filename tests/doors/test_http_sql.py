@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cluster import Node, Reply
+from tests.cluster import Node, Reply, running_node
 
 VALUES = (
     "SELECT 1 AS i, 9007199254740993 AS big, 1.50 AS d, 0.5::DOUBLE AS f, 'a,\"b' AS s, '' AS e, NULL::INT AS n, true AS b, "
@@ -253,3 +254,25 @@ def test_notices(node: Node) -> None:
     text = "CREATE TABLE IF NOT EXISTS noticed (a INT)"
     assert header(ask(node, text), "x-lake-notices") is None
     assert json.loads(header(ask(node, text), "x-lake-notices") or "") == ['relation "noticed" already exists, skipping']
+
+
+@pytest.mark.parametrize("format", ["json", "typed"])
+def test_a_statement_timeout_of_the_session(node: Node, format: str) -> None:
+    """A statement without an end is stopped where its session says so, on both ways that answers are made."""
+    session = f"limited-{format}"
+    ask(node, "SET statement_timeout = '200ms'", x_lake_session=session)
+    text = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n WHERE i < 10) SELECT * FROM n"
+    reply = ask(node, text, f"format={format}", x_lake_session=session)
+    assert header(reply, "x-lake-sqlstate") == "57014"
+    assert b"statement timeout" in reply.body
+    assert ask(node, "SELECT 1 AS a", x_lake_session=session).json() == [{"a": 1}]
+
+
+def test_whole_answers_are_held_by_the_memory_of_queries(tmp_path: Path) -> None:
+    """Those in pieces may be of any size; the others are refused where they would take the node's memory."""
+    with running_node(tmp_path / "lake", environ={"LAKE_MEMORY_GB": "0.01"}) as small:
+        for format in ("typed", "table"):
+            reply = ask(small, "SELECT * FROM range(2000000)", f"format={format}")
+            assert header(reply, "x-lake-sqlstate") == "53200", reply.body
+            assert ask(small, "SELECT 1 AS a", f"format={format}").status == 200
+        assert ask(small, "SELECT * FROM range(2000000)", "format=csv").status == 200

@@ -63,13 +63,10 @@ def typed(kept: Kept, start: int, rows: int, id: str | None) -> bytes:
     )
 
 
-def table(result: Result) -> bytes:
-    """A text table, numbers to the right, with a line that counts the rows; the outcome of other statements."""
-    if not result.is_query:
-        return orjson.dumps(result.outcome) + b"\n"
-    answer = result.arrow()
-    columns = [text_values(answer.column(i), type) for i, type in enumerate(result.types)]
-    return draw(result.names, result.types, columns, answer.num_rows).encode()
+def table(kept: Kept) -> bytes:
+    """A text table, numbers to the right, with a line that counts the rows."""
+    columns = [text_values(kept.table.column(i), type) for i, type in enumerate(kept.types)]
+    return draw(kept.names, kept.types, columns, kept.table.num_rows).encode()
 
 
 def draw(names: tuple[str, ...], types: tuple[Type, ...], columns: list[list[str | None]], rows: int) -> str:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 import orjson
+import pyarrow as pa
 from aiohttp import web
 from msgspec import Struct
 
@@ -24,12 +25,14 @@ from lake.doors.http import encode
 from lake.doors.http.pages import Pages
 from lake.doors.http.routes import COMPRESSED, caller_of, json_answer, json_of, node_of, route
 from lake.errors import InvalidParameter, LakeError, ProtocolViolation
+from lake.exec.memory import Budget
 from lake.net.threads import Stream
 from lake.roles import Role
 
 FIRST_ROWS: Final = 10_000
 ROWS_MAX: Final = 100_000
 SQL_BYTES_MAX: Final = 64 << 20
+TEXT_BYTES: Final = 200  # of the texts that a text table makes of a value
 PIECE_BYTES: Final = 64 << 10  # a smaller answer is sent whole, with its length
 DOWNLOADS: Final = ("csv", "tsv", "ndjson", "parquet", "xlsx")
 RECALLED: Final = ("json", "arrow")  # formats of answers that are looked up on the event loop
@@ -43,6 +46,7 @@ async def sql(request: web.Request) -> web.StreamResponse:
     Body    SQL text, or JSON ``{"sql": .., "params": {..}, "views": {name: query}, "tables": {name: [row, ..]}}``
     Query   format, job, rows (with typed), after, stale_ms, spread
     22023   an unknown format or a number out of range      08P01  a body that is not text or not such JSON
+    53200   an answer in format typed or table that holds more memory than queries may; the others come in pieces
     """
     node, caller = node_of(request), caller_of(request)
     format = request.query.get("format", "json")
@@ -66,8 +70,11 @@ async def sql(request: web.Request) -> web.StreamResponse:
         rows, pages = _number(request, "rows", 1, ROWS_MAX) or FIRST_ROWS, request.app[PAGES]
 
         def answer(result: Result) -> web.Response:
-            body = encode.table(result) if format == "table" else _typed(result, rows, pages)
-            return _response(result, body, format)
+            if not result.is_query:
+                return _response(result, orjson.dumps(result.outcome) + b"\n" * (format == "table"), format)
+            budget = node.database.budget()  # counts until this function ends
+            kept = _whole(format, result, budget)
+            return _response(result, encode.table(kept) if format == "table" else _typed(kept, rows, pages), format)
 
         return await node.execute(session, text, params, job=job, stale_ms=stale_ms, lent=asked.lent, then=answer)
     make = partial(_pieces, format)
@@ -149,10 +156,20 @@ def _encoded(known: Result, format: str) -> bytes:
     return body
 
 
-def _typed(result: Result, rows: int, pages: Pages) -> bytes:
-    if not result.is_query:
-        return orjson.dumps(result.outcome)
-    kept = encode.Kept(result.names, result.types, result.arrow())
+def _whole(format: str, result: Result, budget: Budget) -> encode.Kept:
+    """All rows of an answer in a format that is not made in pieces.
+
+    53200  they hold more memory than queries may
+    """
+    account, batches = budget.open(), []
+    for batch in result.batches():
+        batches.append(batch)
+        texts = TEXT_BYTES * batch.num_rows * batch.num_columns if format == "table" else 0
+        account.hold(account.bytes + batch.nbytes + texts, f"an answer in format {format}, which is made as a whole,")
+    return encode.Kept(result.names, result.types, pa.Table.from_batches(batches, result.schema))
+
+
+def _typed(kept: encode.Kept, rows: int, pages: Pages) -> bytes:
     id = pages.keep(kept) if kept.table.num_rows > rows else None
     return encode.typed(kept, 0, rows, id)
 
