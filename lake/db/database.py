@@ -236,7 +236,7 @@ class Database:
 
     def commit(self, flush: Flush) -> Acknowledged:
         """Commits a flush; durable when it returns."""
-        return self.lake.submit(flush).result()
+        return self.lake.commit_flush(flush)
 
     def changing(self, table: int) -> threading.Lock:
         """Held by the one statement that changes rows of a table: changes of one table wait for each other."""

@@ -188,6 +188,10 @@ class Lake:
         """
         return self._leading().submit(flush)
 
+    def commit_flush(self, flush: Flush) -> Acknowledged:
+        """``submit`` and its answer; nothing changes threads where nobody else commits. Not for an event loop."""
+        return self._leading().commit(flush)
+
     def make_room(self, rows: int) -> None:
         """Returns when ``rows`` more rows may join the tail: past ``backlog``, writers wait for tiering.
 
@@ -217,7 +221,7 @@ class Lake:
     ) -> Acknowledged:
         """Commits changes and rows and waits for it."""
         flush = Flush(tuple(appends), tuple(changes), producer=producer, seq=seq, prev=prev)
-        return self.submit(flush).result()
+        return self.commit_flush(flush)
 
     def write_files(self, table: Table, batches: Iterable[pa.RecordBatch]) -> Written:
         """Writes rows of stored names and physical types straight to files; ``AddFiles`` makes them the table's.
@@ -249,7 +253,7 @@ class Lake:
             return []
 
         try:
-            self.submit(Flush(prepare=look)).result()
+            self.commit_flush(Flush(prepare=look))
         except LakeError:
             return
         for path in sorted(unnamed):

@@ -67,10 +67,19 @@ for number in range(start + 1, start + 400):
 """
 
 
+# Not on the main thread, which hands its flushes over: a writer that is alone commits by itself.
+ON_A_THREAD = f"""
+import threading
+worker = threading.Thread(target=exec, args=({WORKER!r}, {{}}))
+worker.start()
+worker.join()
+"""
+
+
 def run(folder: Path, point: str, after: int) -> tuple[int, list[int]]:
     """A worker's exit status and the numbers it had acknowledged."""
     done = subprocess.run(
-        [sys.executable, "-c", WORKER, str(folder), point, str(after)],
+        [sys.executable, "-c", ON_A_THREAD, str(folder), point, str(after)],
         capture_output=True,
         text=True,
         timeout=60,

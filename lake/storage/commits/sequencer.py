@@ -1,7 +1,10 @@
-"""Group commit: one thread puts all waiting flushes in order, into one commit, under one fence.
+"""Group commit: all waiting flushes are put in order, into one commit, under one fence; one round runs at a time.
 
     writers      A B C          D E F G            H
     commits        [A]   [B C D]   ......[E F G H]......      while one is in flight the next one fills; there is no timer
+
+A writer that finds nobody committing and nobody waiting runs the round of its own flush; every other round is the writer
+thread's, which takes all that came meanwhile.
 
 Exactly once, for every kind of writer: a flush may name a producer and its ``seq``. One that is known already is
 answered as a duplicate and writes nothing; with ``prev`` it applies only if that is the producer's last. Rows and
@@ -144,6 +147,7 @@ class Sequencer:
         self._queue: deque[_Waiting] = deque()
         self._queue_bytes = 0
         self._changed = threading.Condition()
+        self._committing = False  # whether a round runs
         self._closing = False
         self._ended: NotLeading | None = None
         self._uncertain: tuple[Commit, State] | None = None
@@ -157,53 +161,75 @@ class Sequencer:
         return self._ended is None and not self._closing
 
     def submit(self, flush: Flush) -> Future[Acknowledged]:
-        """Hands a flush over; large rows are written as segments first, on the caller's thread.
+        """Hands a flush over to the writer thread; large rows are written as segments first, on the caller's thread.
 
         22023  ``seq`` below 1, or a producer's name too long
         53300  too many flushes wait
         57P03  this process does not lead any longer
         """
-        if flush.producer is not None and not 1 <= flush.seq <= SEQ_MAX:
-            raise InvalidParameter(f"seq counts from 1 to {SEQ_MAX}, and {flush.seq} is not between")
-        if flush.producer is not None and len(flush.producer.encode("utf-8", "replace")) > PRODUCER_BYTES_MAX:
-            raise InvalidParameter(f"a producer's name has at most {PRODUCER_BYTES_MAX} bytes")
-        self._check_leading()
-        rows = tuple(self._pack(append, self._options.inline_bytes) for append in flush.appends if append.batch.num_rows)
-        waiting = _Waiting(flush, rows, sum(_inline_bytes(item) for item in rows), Future())
+        waiting = self._packed(flush)
         with self._changed:
-            self._check_leading()
-            if len(self._queue) >= self._options.queue_flushes or self._queue_bytes > QUEUE_BYTES_MAX:
-                raise TooManyRequests("too many writes are waiting", hint="try again")
-            self._queue.append(waiting)
-            self._queue_bytes += waiting.bytes
-            self._changed.notify_all()
+            self._enqueue(waiting)
         return waiting.future
+
+    def commit(self, flush: Flush) -> Acknowledged:
+        """As ``submit``, and waits for the answer: where nobody else commits, without handing anything over."""
+        waiting = self._packed(flush)
+        with self._changed:
+            is_alone = not self._committing and not self._queue and _may_lead()
+            if is_alone:
+                self._check_leading()
+                self._committing = True
+            else:
+                self._enqueue(waiting)
+        if is_alone:
+            self._run_round([waiting])
+        return waiting.future.result()
 
     def close(self) -> None:
         """Commits what waits, then takes no more."""
         with self._changed:
             self._closing = True
-            self._changed.notify_all()
+            self._changed.notify()
         self._thread.join()
 
-    # --- the writer thread --------------------------------------------------------------------------------------------
+    def _enqueue(self, waiting: _Waiting) -> None:
+        self._check_leading()
+        if len(self._queue) >= self._options.queue_flushes or self._queue_bytes > QUEUE_BYTES_MAX:
+            raise TooManyRequests("too many writes are waiting", hint="try again")
+        self._queue.append(waiting)
+        self._queue_bytes += waiting.bytes
+        if not self._committing:
+            self._changed.notify()
+
+    # --- rounds -------------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        """The writer thread."""
         while True:
             with self._changed:
-                while not self._queue and not self._closing:
+                while self._committing or not (self._queue or self._closing or self._ended):
                     self._changed.wait()
                 if not self._queue:
                     return
+                self._committing = True
                 taken = self._take()
-            try:
-                self._commit(taken)
-            except NotLeading as error:
-                self._end(error, taken)
-                return
-            except Exception as error:  # the thread outlives a failed round: each of its writers gets the error
-                for waiting in taken:
-                    _fail(waiting, error)
+            self._run_round(taken)
+
+    def _run_round(self, taken: list[_Waiting]) -> None:
+        """Commits; whatever fails, each writer of the round is told, and the next round may begin."""
+        try:
+            self._commit(taken)
+        except NotLeading as error:
+            self._end(error, taken)
+        except Exception as error:
+            for waiting in taken:
+                _fail(waiting, error)
+        finally:
+            with self._changed:
+                self._committing = False
+                if self._queue or self._closing or self._ended:
+                    self._changed.notify()
 
     def _take(self) -> list[_Waiting]:
         taken: list[_Waiting] = []
@@ -276,6 +302,15 @@ class Sequencer:
             _fail(waiting, error)
 
     # --- on the caller's thread ---------------------------------------------------------------------------------------
+
+    def _packed(self, flush: Flush) -> _Waiting:
+        if flush.producer is not None and not 1 <= flush.seq <= SEQ_MAX:
+            raise InvalidParameter(f"seq counts from 1 to {SEQ_MAX}, and {flush.seq} is not between")
+        if flush.producer is not None and len(flush.producer.encode("utf-8", "replace")) > PRODUCER_BYTES_MAX:
+            raise InvalidParameter(f"a producer's name has at most {PRODUCER_BYTES_MAX} bytes")
+        self._check_leading()
+        rows = tuple([self._pack(append, self._options.inline_bytes) for append in flush.appends if append.batch.num_rows])
+        return _Waiting(flush, rows, sum([_inline_bytes(item) for item in rows]), Future())
 
     def _check_leading(self) -> None:
         if self._ended is not None:
@@ -442,6 +477,11 @@ def aligned(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
         batch.column(name) if name in given else filled.get(name, pa.nulls(rows, type)) for name, type in wanted.items()
     ]
     return pa.RecordBatch.from_arrays([*arrays, *(batch.column(name) for name in own)], names=[*wanted, *own])
+
+
+def _may_lead() -> bool:
+    """Whether the thread may run a round: not the main one, where control-C may come up between a commit and its state."""
+    return threading.current_thread() is not threading.main_thread()
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -182,4 +182,4 @@ class Upkeep:
 
     def _submit(self, flush: Flush | None) -> None:
         if flush is not None:
-            self._lake.submit(flush).result()
+            self._lake.commit_flush(flush)
