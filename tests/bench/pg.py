@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -224,8 +225,11 @@ async def _connections(rival: Rival, count: int) -> list[asyncpg.Connection]:
 
 def _memory(pid: int) -> float:
     """Bytes of a process and its children that are theirs alone."""
-    process = psutil.Process(pid)
-    return float(sum(item.memory_full_info().uss for item in (process, *process.children(recursive=True))))
+    process, total = psutil.Process(pid), 0.0
+    for item in (process, *process.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):  # a worker of Postgres may end while it is asked
+            total += item.memory_full_info().uss
+    return total
 
 
 PARTS: Final[dict[str, Part]] = {"pgbench": pgbench, "point": point, "out": rows_out, "in": rows_in, "many": many}
