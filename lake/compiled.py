@@ -15,6 +15,8 @@ import tempfile
 import threading
 import zlib
 from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType
@@ -83,8 +85,31 @@ def _jit(function: FunctionType) -> Callable[..., Any]:
     bound = FunctionType(function.__code__, {**names, "__name__": function.__module__}, function.__name__)
     bound.__module__ = function.__module__
     bound.__qualname__ = function.__qualname__ + _stamp_of_callees(function)
-    jit = numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")
-    return jit(bound)  # type: ignore[no-any-return]
+    made = numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")(bound)
+    made._cache._cache_file = kept_code()(
+        made._cache.cache_path, made._cache._impl.filename_base, made._cache._impl.locator.get_source_stamp()
+    )
+    return made  # type: ignore[no-any-return]
+
+
+@cache
+def kept_code() -> type[Any]:
+    """Numba's files of one function's machine code, safe for several processes that compile it at once.
+
+    Numba numbers the files by its index and tells of one before it is written: two processes take the same number for two
+    signatures, and one then reads the other's code; one that is killed between the two leaves code of an older source.
+    A file named by its signature, written before the index tells of it, is right whenever it is found. Of two indexes
+    that are written at once one wins: what the other tells of is compiled again.
+    """
+    files: Any = import_module("numba.core.caching").IndexDataCacheFile
+
+    class KeptCode(files):  # type: ignore[misc]
+        def save(self, key: Any, data: Any) -> None:
+            name = f"{self._index_name.removesuffix('.nbi')}.{sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
+            self._save_data(name, data)
+            self._save_index({**self._load_index(), key: name})
+
+    return KeptCode
 
 
 def _stamp_of_callees(function: FunctionType) -> str:
