@@ -32,13 +32,16 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from lake.types import BIGINT, DATE, INT, TEXT
 from tests import fuzz_pg
 from tests.cluster import Node, Reply, Wire, running_node
+from tests.plans.catalog import MONEY, TPCH
 from tests.tpch import QUERIES
 
 CHECK_EVERY: Final = 100
 WIRES: Final = 4
 EMPTY_EVERY: Final = 1_000
+ROWS: Final = 5  # of the tables of TPC-H: few enough for joins that lost their condition
 HANG_SECS: Final = 60.0
 STATEMENT_SECS: Final = 5.0
 NODE: Final = {"LAKE_MEMORY_GB": "0.25"}
@@ -232,7 +235,8 @@ def _sqlstate(reply: Reply) -> str | None:
 
 def fuzz(node: Node, count: int, seed: int) -> tuple[Counter[str], list[str]]:
     """Sends the inputs, a hundred at a time; counts by SQLSTATE, and what went wrong."""
-    node.sql(TABLE)
+    for text in (TABLE, *_tables()):
+        node.sql(text)
     seen: Counter[str] = Counter()
     failures: list[str] = []
     wires = threading.local()
@@ -261,6 +265,16 @@ def fuzz(node: Node, count: int, seed: int) -> tuple[Counter[str], list[str]]:
     if after > before + fuzz_pg.GROWTH_MB_MAX:
         failures.append(f"memory grew from {before:.0f} to {after:.0f} MB")
     return seen, failures
+
+
+def _tables() -> list[str]:
+    """Statements that make the tables of TPC-H, of few rows: what is mutated shall be bound and run, where it still can be."""
+    values = {BIGINT: "k", INT: "k", TEXT: "'x' || k", MONEY: "k + 0.25", DATE: "DATE '1995-01-01' + k"}
+    return [
+        f"CREATE TABLE {name} AS SELECT {', '.join(f'{values[type]} AS {column}' for column, type, *_ in columns)} "
+        f"FROM (SELECT value::INT AS k FROM range({ROWS})) AS r"
+        for name, (_, columns) in TPCH.items()
+    ]
 
 
 def _ask(node: Node, wires: threading.local, given: Input) -> tuple[str, str | None]:
