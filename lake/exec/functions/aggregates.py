@@ -11,14 +11,13 @@ import pyarrow as pa
 from lake.errors import DatetimeOverflow, UndefinedFunction
 from lake.exec import decimals
 from lake.exec.cast import DOUBLE_EXACT_MAX, interval_array, interval_parts
-from lake.exec.comparisons import NANOSECONDS_OF_DAY
 from lake.exec.decimals import Scaled
 from lake.exec.functions.arithmetic import INTEGER_NAMES, same_type
+from lake.exec.functions.interval_parts import intervals, whole_parts
 from lake.exec.kernels import views
 from lake.exec.kernels.aggregates import Count, SumInteger, resized
 from lake.exec.kernels.exact_sum import ExactSum
 from lake.exec.kernels.extremes import BitCombination, PickedRows, extreme
-from lake.exec.kernels.nested import DAYS_OF_MONTH
 from lake.sql.registry import Accumulator, CallInfo, aggregate
 from lake.types import BIGINT, DECIMAL_DIGITS_MAX, DOUBLE, Decimal, Float, Integer, Type
 
@@ -177,7 +176,7 @@ def avg(call: CallInfo, constants: Constants) -> Accumulator:
 
 @aggregate("avg(value INTERVAL) -> INTERVAL", group=GROUP, aliases=("mean",))
 def average_intervals(call: CallInfo, constants: Constants) -> Accumulator:
-    """The mean of intervals: what is left of months goes into days, of days into time.
+    """The mean of intervals, as their sum divided by their count: what is left of months goes into days, of days into time.
 
     >>> avg(x) FROM (VALUES (INTERVAL '1 day'), (INTERVAL '2 hours')) AS t(x)
     13 hours
@@ -281,20 +280,10 @@ class IntervalAverage(IntervalSum):
 
     def finish(self, group_count: int) -> pa.Array:
         """The means, NULL where no value counted."""
-        parts = resized(self._parts, group_count)[:group_count].astype(object)
+        parts = resized(self._parts, group_count)[:group_count].astype(np.float64)
         counts = views.values_of(self._count.finish(group_count))
-        many = np.maximum(counts, 1).astype(object)
-        months, left = _divided(parts[:, 0], many)
-        days, left = _divided(parts[:, 1] + left * DAYS_OF_MONTH, many)
-        nanoseconds, _ = _divided(parts[:, 2] + left * NANOSECONDS_OF_DAY, many)
-        months, days, nanoseconds = (part.astype(np.int64) for part in (months, days, nanoseconds))
-        return interval_array(months, days, nanoseconds, (counts > 0).astype(np.uint8))
-
-
-def _divided(numbers: Any, by: Any) -> tuple[Any, Any]:
-    """Quotients cut towards zero, and what is left."""
-    quotients = np.abs(numbers) // by * np.where(numbers < 0, -1, 1)
-    return quotients, numbers - quotients * by
+        means = [part / np.maximum(counts, 1) for part in parts.T]
+        return intervals(whole_parts(means), (counts > 0).astype(np.uint8))
 
 
 # --- extremes --------------------------------------------------------------------------------------------------------

@@ -117,8 +117,16 @@ def _scaled_interval(length: Value, factor: Value, type: Any, *, divide: bool = 
         return intervals([months * whole, days * whole, nanoseconds * whole], valid)
     else:
         scaled = [part * factors for part in (months, days, nanoseconds)]
+    return intervals(whole_parts(scaled), valid)
+
+
+def whole_parts(scaled: list[Any]) -> list[Any]:
+    """Months, days and nanoseconds as whole numbers: what is left of months goes into days, of days into time.
+
+    Rounded where Postgres rounds: a part of a month to the millionth of a day, parts of days to microseconds.
+    22008  more months, days or time than an interval holds
+    """
     whole_months, whole_days = np.trunc(scaled[0]), np.trunc(scaled[1])
-    # Rounded where Postgres rounds: a part of a month to the millionth of a day, parts of days to microseconds.
     of_months = np.round((scaled[0] - whole_months) * DAYS_OF_MONTH, 6)
     seconds = np.round((scaled[1] - whole_days + of_months - np.trunc(of_months)) * SECONDS_OF_DAY, 6)
     carried = np.where(np.abs(seconds) >= SECONDS_OF_DAY, np.trunc(seconds / SECONDS_OF_DAY), 0.0)
@@ -128,7 +136,7 @@ def _scaled_interval(length: Value, factor: Value, type: Any, *, divide: bool = 
     time = np.round(scaled[2] / 1000 + (seconds - carried * SECONDS_OF_DAY) * 1e6) * 1000
     if time.size and not (np.abs(time).max() < 2.0**63):
         raise DatetimeOverflow("interval out of range")
-    return intervals([part.astype(np.int64) for part in (whole_months, whole_days, time)], valid)
+    return [part.astype(np.int64) for part in (whole_months, whole_days, time)]
 
 
 def intervals(parts: list[Any], valid: Any) -> pa.Array:
