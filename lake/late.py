@@ -13,10 +13,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 K = TypeVar("K")
 V = TypeVar("V")
+D = TypeVar("D")
 
 _FILLING = threading.RLock()
 
@@ -49,6 +50,18 @@ class LateTable(MutableMapping[K, V]):
         if self._modules and not (self._single and key in self._rows):
             self._import(key)
         return self._rows[key]
+
+    @overload
+    def get(self, key: K, default: None = None, /) -> V | None: ...
+
+    @overload
+    def get(self, key: K, default: V | D, /) -> V | D: ...
+
+    def get(self, key: K, default: Any = None, /) -> Any:
+        """The row of a key; ``default`` where there is none."""
+        if self._modules and not (self._single and key in self._rows):
+            self._import(key)
+        return self._rows.get(key, default)
 
     def __setitem__(self, key: K, row: V) -> None:
         self._rows[key] = row

@@ -7,9 +7,9 @@ that is not of this very form, or whose values are not of the key's own kind, go
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -21,7 +21,9 @@ from lake.storage.catalog.model import Column, Table
 from lake.storage.catalog.state import State
 from lake.storage.tables.read import Wanted
 from lake.storage.tables.snapshot import Snapshot
-from lake.types import Integer, Text, Type
+from lake.types import Boolean, Float, Integer, Text, Type
+
+PLAIN: Final = (Boolean, Float, Integer, Text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class PointRead:
     wanted: tuple[Wanted, ...]
     key: tuple[tuple[ast.Literal | ast.Parameter, Type], ...]
     origins: tuple[tuple[int, int], ...] = ()
+    is_plain: bool = False  # whether values in memory are what is answered
 
     def values(self, parameters: Mapping[str, bound.Literal]) -> list[object] | None:
         """The key that is asked for, in physical form; None where a value is not of its column's own kind."""
@@ -63,10 +66,28 @@ class PointRead:
         """The row, or none, as batches of ``wanted``."""
         return snapshot.table_by_id(self.table).lookup(values, self.wanted)
 
+    def result_of(self, row: tuple[Any, ...] | None, version: int) -> Result:
+        """The answer that a row of values in physical form is, or none."""
+        origins, rows = self.origins, [] if row is None else [row]
+        source = _Batches(rows, self.types)
+        return Result(self.names, self.types, "SELECT", version=version, source=source, few=rows, origins=lambda: origins)
+
     def result(self, rows: list[pa.RecordBatch], version: int) -> Result:
         """The answer that these rows are."""
         origins = self.origins
         return Result(self.names, self.types, "SELECT", version=version, source=rows, origins=lambda: origins)
+
+
+class _Batches:
+    """Rows of plain values as batches, should anybody ask."""
+
+    def __init__(self, rows: list[tuple[Any, ...]], types: tuple[Type, ...]) -> None:
+        self._rows, self._types = rows, types
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for row in self._rows:
+            arrays = [pa.array([value], type.physical) for value, type in zip(row, self._types, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, [f"c{place}" for place in range(len(arrays))])
 
 
 def whole_number(text: object, type: Integer) -> int | None:
@@ -109,6 +130,7 @@ def point_read(query: ast.Query, state: State, database: str) -> PointRead | Non
         tuple(Wanted.named(column) for _, column in columns),
         tuple((given[column.name], column.type) for column in table.key),
         tuple((relation_oid(table), table.columns.index(column) + 1) for _, column in columns),
+        all(type(column.type) in PLAIN for _, column in columns),
     )
 
 

@@ -31,6 +31,7 @@ from lake.storage.catalog.model import Table
 from lake.storage.catalog.state import State
 from lake.storage.tables.snapshot import TableSnapshot
 from lake.storage.tail.tail import Tail
+from lake.types import Type
 
 if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog
@@ -50,6 +51,11 @@ class Planned(Struct):
     plan: Plan
     shows: bool = True
     _origins: tuple[Origin, ...] | None = None
+
+    @property
+    def types(self) -> tuple[Type, ...]:
+        """The types of its columns."""
+        return tuple([column.type for column in self.found.columns])
 
     def origins(self, state: State) -> tuple[Origin, ...]:
         """The table and column that each column comes from; worked out once."""
@@ -73,7 +79,7 @@ class Answered:
     at: int
     version: int
     nbytes: int
-    encoded: dict[str, bytes] = field(default_factory=dict, compare=False)
+    encoded: dict[Hashable, bytes] = field(default_factory=dict, compare=False)
 
     def holds(self, state: State) -> bool:
         """Whether the tables are what they were."""

@@ -9,7 +9,7 @@ dictionary-coded text is text. Spec: HTTP, Query, answer rules 1 and 2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,7 @@ class Result:
     outcome        what a statement that is not a query answers as JSON
     count          rows written, or None
     version        the commit that was read or written
+    few            of a row found by its key: the rows that ``source`` has as values in physical form
     encoded        of a remembered answer: what doors have made of it before, by format
     origins        makes the table and column that each column comes from, by Postgres's numbers
     """
@@ -40,14 +41,20 @@ class Result:
     notices: tuple[str, ...] = ()
     version: int = 0
     source: Iterable[pa.RecordBatch] = field(default=(), repr=False)
+    few: list[tuple[Any, ...]] | None = field(default=None, repr=False)
     on_close: Callable[[], None] | None = field(default=None, repr=False)
-    encoded: dict[str, bytes] | None = field(default=None, repr=False)
+    encoded: dict[Hashable, bytes] | None = field(default=None, repr=False)
     origins: Callable[[], tuple[tuple[int, int], ...]] | None = field(default=None, repr=False)
 
     @property
     def is_query(self) -> bool:
         """Whether the statement answers rows."""
         return self.outcome is None
+
+    @property
+    def count_at_hand(self) -> int:
+        """The number of rows of an answer that is in memory."""
+        return len(self.few) if self.few is not None else sum([batch.num_rows for batch in self.source])
 
     @property
     def schema(self) -> pa.Schema:

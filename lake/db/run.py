@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from lake import exec as engine
 from lake.db.names import qualified
 from lake.db.passing import selected
+from lake.db.recall import may_remember, remembered, repeat_key
 from lake.db.repeats import Planned, detached, is_repeatable, tables_of, with_tables
 from lake.db.result import Result
 from lake.exec.context import Cancellation, Context
 from lake.exec.evaluate import fold
 from lake.sql import ast, bound
 from lake.sql.bind import Binder, BoundQuery
-from lake.sql.bind.aggregate import NULL_ORDER_SETTING
 from lake.sql.catalog import Settings
 from lake.sql.optimizer import optimize
 from lake.sql.plan import Plan
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from lake.db.database import Database
     from lake.db.session import Session
 
-REPEATED_CHARS_MAX: Final = 16_384  # of a statement's text that is worth remembering
 
 
 @dataclass(slots=True)
@@ -123,13 +122,14 @@ class Run:
         point = self._point(query)
         if point is not None:
             return point
-        key = self._key()
+        session, state = self.session, catalog.state
+        key = repeat_key(session, self.text, self.parameters, self.settings.rights, state)
         if key is None or self.in_transaction:
             return self.answer(*self.plan(query))
-        planned = repeats.plan(key)
-        known = self._remembered(key, planned)
+        known = remembered(session, key, state, self.stale_ms)
         if known is not None:
             return known
+        planned = repeats.plan(key)
         if planned is None:
             found = self.binder().query(query)
             planned = Planned(found, self.optimize(found.plan), catalog.borrowed is None)
@@ -139,7 +139,7 @@ class Run:
         else:
             planned = replace(planned, plan=with_tables(planned.plan, catalog))
         result = self._answer(planned)
-        if not self._may_remember:
+        if not may_remember(session):
             return result
         result.source = repeats.recording(
             key, result.source, tables_of(planned.plan), self.settings.now, catalog.version
@@ -160,43 +160,6 @@ class Run:
         if self.session.transaction is not None:
             self.session.transaction.asked(catalog.snapshot, known.table, values)
         return known.result(rows, catalog.version)
-
-    def recall(self, bytes_max: int) -> Result | None:
-        """The query's remembered answer of at most ``bytes_max`` bytes where it holds; takes no longer than that."""
-        key = self._key()
-        if key is None or self.in_transaction:
-            return None
-        return self._remembered(key, self.database.repeats.plan(key), bytes_max)
-
-    @property
-    def _may_remember(self) -> bool:
-        return self.settings.session.get("lake.result_cache") != "off"
-
-    def _remembered(self, key: Hashable, planned: Planned | None, bytes_max: int | None = None) -> Result | None:
-        if planned is None or not self._may_remember:
-            return None
-        oldest = None if self.stale_ms is None else self.settings.now - self.stale_ms * 1_000
-        known = self.database.repeats.answer(key, self.catalog.state, oldest)
-        if known is None or (bytes_max is not None and known.nbytes > bytes_max):
-            return None
-        types = tuple([column.type for column in planned.found.columns])
-        return Result(
-            planned.found.names, types, "SELECT", version=known.version, source=known.batches, encoded=known.encoded,
-            origins=lambda: planned.origins(self.catalog.state),
-        )  # fmt: skip
-
-    def _key(self) -> Hashable | None:
-        """What a query's plan and answer depend on beside its tables; None for a text that changes too often to keep."""
-        if len(self.text) > REPEATED_CHARS_MAX or self.session.temporary:
-            return None
-        settings = self.settings
-        return (
-            self.text, self.session.principal.key, None if settings.rights is None else settings.rights.stamp,
-            tuple(sorted((name, value.type, repr(value.value)) for name, value in self.parameters.items())),
-            settings.time_zone, settings.dialect, settings.user, settings.schema, settings.local_files,
-            settings.session.get(NULL_ORDER_SETTING),
-            self.catalog.state.definitions,
-        )  # fmt: skip
 
     def optimize(self, plan: Plan) -> Plan:
         """The plan by which the query is run."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lake.db.accounted import NOWHERE, Accounted
 from lake.db.names import qualified
 from lake.db.passing import expression_of, watched
+from lake.db.recall import recall_row, remembered, repeat_key
 from lake.db.result import Result
 from lake.db.rights.granted import Rights
 from lake.db.run import Run
@@ -40,7 +41,6 @@ from lake.sql.catalog import Settings
 from lake.sql.plan import Plan
 from lake.storage.catalog.state import display_name
 from lake.storage.commits.sequencer import Acknowledged, Flush
-from lake.storage.tables.read import NotInMemory
 
 if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog
@@ -291,38 +291,23 @@ class Session:
         if self.transaction is not None or not self._lock.acquire(blocking=False):
             return None
         try:
-            self._handler(stmt)
+            caller, rights = self.caller()
+            caller.require(Role.READ)
             own = text[stmt.span.start : stmt.span.end] if stmt.span else text
             accounted = Accounted(self, stmt, own)
-            found = self._recall_point(stmt.query, own, parameters)
+            state = self.database.lake.state
+            found = None if rights is not None else recall_row(self, stmt.query, own, parameters, state)
             if found is None:
-                settings = self.statement_settings()
-                run = Run(self, self.catalog(settings), settings, parameters, own, None, Cancellation(), stale_ms)
-                found = run.recall(bytes_max)
+                key = repeat_key(self, own, parameters, rights, state)
+                found = None if key is None else remembered(self, key, state, stale_ms, bytes_max)
                 if found is None:
                     return None
-            accounted.end(sum([batch.num_rows for batch in found.source]), found.version)
+            accounted.end(found.count_at_hand, found.version)
             return found
         except LakeError:
             return None
         finally:
             self._lock.release()
-
-    def _recall_point(self, query: ast.Query, text: str, parameters: Mapping[str, bound.Literal]) -> Result | None:
-        """The row of a key that is in memory, where the query asks for nothing else."""
-        if self.temporary or self.caller()[1] is not None:
-            return None
-        database = self.database
-        lake = database.lake
-        state = lake.state
-        known = database.repeats.point((text, self.dialect, state.definitions), query, state, database.name)
-        values = None if known is None else known.values(parameters)
-        if known is None or values is None:
-            return None
-        try:
-            return known.result(lake.peek(state, known.table, values, known.wanted), state.number)
-        except NotInMemory:
-            return None
 
     def run_statement(
         self, stmt: ast.Statement, text: str, parameters: Mapping[str, bound.Literal], cancellation: Cancellation

@@ -42,7 +42,7 @@ from lake.storage.objects.memory import MemoryStore
 from lake.storage.options import StorageOptions
 from lake.storage.tables.hot import HotColumns
 from lake.storage.tables.keyed import KeyedTables
-from lake.storage.tables.lookup import look_up
+from lake.storage.tables.lookup import look_up, look_up_values
 from lake.storage.tables.read import Footers, Reader, Wanted
 from lake.storage.tables.snapshot import Snapshot
 from lake.storage.tables.write import Target, Written, write_files
@@ -126,6 +126,13 @@ class Lake:
         """
         found = state.table_by_id(table)
         return look_up(self.keyed, self._memory, found, state.tails.get(table), values, wanted, self.clock.now())
+
+    def peek_values(
+        self, state: State, table: int, values: Sequence[object], wanted: Sequence[Wanted]
+    ) -> tuple[Any, ...] | None:
+        """The row that ``peek`` answers as Python values, those of its physical types; None where there is none."""
+        found = state.table_by_id(table)
+        return look_up_values(self.keyed, self._memory, found, state.tails.get(table), values, wanted, self.clock.now())
 
     def refresh(self) -> State:
         """Reads on what another process committed."""

@@ -18,6 +18,7 @@ from lake import log
 from lake.db.describe import Description, describe
 from lake.db.prepared import Prepared
 from lake.doors.postgres import copy_run
+from lake.doors.postgres.burst import BIND_COMPLETE, answer_at_once
 from lake.doors.postgres.commands import ALL, Reply, run_command
 from lake.doors.postgres.copy import parse_copy
 from lake.doors.postgres.described import check_same, definitions_of, described_command, infer
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SIGN_IN_SECS: Final = 60.0  # as Postgres's authentication_timeout
-BIND_COMPLETE: Final = encode("BindComplete")
 PARSE_COMPLETE: Final = encode("ParseComplete")
 READY: Final = {status: encode("ReadyForQuery", status) for status in (IDLE, BLOCK, FAILED)}
 
@@ -124,6 +124,7 @@ class Connection:
 
     async def _answer_messages(self) -> None:
         wire = self.wire
+        wire.at_once = self._answer_at_once
         while True:
             if wire.frames.waiting:
                 self._is_idle = False
@@ -133,6 +134,10 @@ class Connection:
             await wire.flush()
             self._is_idle = not self._is_skipping
             await wire.more()
+
+    def _answer_at_once(self, data: bytes) -> bytes | None:
+        """The whole answer to what came while nothing runs, where it is at hand."""
+        return answer_at_once(self.client, data) if self._is_idle and self.node.state == "serving" else None
 
     async def _answer_arrived(self) -> bool:
         """Answers every message that has come whole; False once the client takes its leave."""
@@ -247,6 +252,8 @@ class Connection:
             client.writes += 1
         recalled = Running.recalled(source, client.session, portal.arguments, self.cancellation)
         if recalled is not None:
+            if portal.statement is not None:
+                portal.statement.is_at_hand = True
             return Reply(recalled.tag, running=recalled)
         running = await self.work(lambda: Running.start(source, client.session, portal.arguments, self.cancellation))
         for text in running.result.notices:

@@ -1,6 +1,6 @@
 """A few rows as DataRow messages, value by value: for one row, starting the kernels of whole columns takes longest.
 
-Types whose value in an answer is its value in memory are encoded here; an answer with any other goes the way of all columns.
+Types whose value in an answer is its value in memory have encoders; an answer with any other goes the way of all columns.
 Source: PostgreSQL documentation, 55.7 (DataRow).
 """
 
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-import pyarrow as pa
-
+from lake.doors.postgres.rows import data_rows
 from lake.exec.per_row import per_row
 from lake.types import Boolean, Float, Integer, Text, Type, Uuid
+
+if TYPE_CHECKING:
+    from lake.db.result import Result
 
 VALUES_MAX: Final = 64
 _HEAD: Final = struct.Struct("!ciH")
@@ -24,30 +26,51 @@ _TRUTHS: Final = {0: (b"f", b"t"), 1: (b"\x00", b"\x01")}
 Encode = Callable[[Any], bytes]
 
 
-@per_row
-def few_rows(batches: Sequence[pa.RecordBatch], types: Sequence[Type], formats: Sequence[int]) -> bytes | None:
-    """The DataRow messages of batches in physical types; None of many values, or of a type that is not encoded here.
+def rows_at_hand(
+    result: Result, formats: tuple[int, ...], zone: str, encoders: Sequence[Encode | None]
+) -> tuple[bytes, int]:
+    """All DataRow messages of an answer in memory, and their number; of a remembered one they are remembered with it."""
+    count, encoded = result.count_at_hand, result.encoded
+    if encoded is None:
+        return _made(result, count, formats, zone, encoders), count
+    key = ("postgres", formats, zone)
+    made = encoded.get(key)
+    if made is None:
+        made = encoded[key] = _made(result, count, formats, zone, encoders)
+    return made, count
 
-    Goes row by row: there are at most VALUES_MAX values.
-    """
-    if sum(batch.num_rows for batch in batches) * len(types) > VALUES_MAX:
-        return None
-    encoders = [_ENCODERS.get((type, format)) for type, format in zip(types, formats, strict=True)]
+
+def _made(
+    result: Result, count: int, formats: tuple[int, ...], zone: str, encoders: Sequence[Encode | None]
+) -> bytes:
+    if count * len(formats) > VALUES_MAX or None in encoders:
+        return b"".join([data_rows(batch, result.types, formats, zone) for batch in result.batches()])
+    rows = result.few
+    if rows is None:
+        columns = ([column.to_pylist() for column in batch.columns] for batch in result.source)
+        rows = [row for values in columns for row in zip(*values, strict=True)]
+    return few_rows(rows, cast("Sequence[Encode]", encoders))
+
+
+def encoders_of(types: Sequence[Type], formats: Sequence[int]) -> list[Encode | None]:
+    """What encodes a value of each column in its format; None of a type whose value in memory is another."""
+    return [_ENCODERS.get((type, format)) for type, format in zip(types, formats, strict=True)]
+
+
+@per_row
+def few_rows(rows: Sequence[tuple[Any, ...]], encoders: Sequence[Encode]) -> bytes:
+    """The DataRow messages of rows of values in physical form, at most VALUES_MAX of them."""
     parts: list[bytes] = []
-    for batch in batches:
-        columns = [column.to_pylist() for column in batch.columns]
-        for row in zip(*columns, strict=True):
-            values: list[bytes] = []
-            for value, encode in zip(row, encoders, strict=True):
-                if encode is None:
-                    return None
-                if value is None:
-                    values.append(_NULL)
-                else:
-                    made = encode(value)
-                    values += (_SIZE.pack(len(made)), made)
-            body = b"".join(values)
-            parts += (_HEAD.pack(b"D", len(body) + 6, len(types)), body)
+    for row in rows:
+        values: list[bytes] = []
+        for value, encode in zip(row, encoders, strict=True):
+            if value is None:
+                values.append(_NULL)
+            else:
+                made = encode(value)
+                values += (_SIZE.pack(len(made)), made)
+        body = b"".join(values)
+        parts += (_HEAD.pack(b"D", len(body) + 6, len(encoders)), body)
     return b"".join(parts)
 
 

@@ -17,7 +17,7 @@ from lake.db.describe import Description
 from lake.db.prepared import Argument, Prepared, recall, run
 from lake.db.result import Result
 from lake.db.session import Session
-from lake.doors.postgres.few import few_rows
+from lake.doors.postgres.few import encoders_of, rows_at_hand
 from lake.doors.postgres.rows import data_rows
 from lake.errors import ProtocolViolation
 from lake.exec.context import Cancellation
@@ -42,7 +42,6 @@ class Running:
         self._zone = zone
         self._batches: Iterator[pa.RecordBatch] = iter(result.batches()) if result.is_query else iter(())
         self._waiting: pa.RecordBatch | None = None
-        self._at_hand: tuple[pa.RecordBatch, ...] | None = None  # in physical types, where all of them are in memory
 
     @classmethod
     def start(
@@ -64,7 +63,6 @@ class Running:
             return None
         running = cls(result, session.settings["timezone"].value, cancellation)
         running.is_ready = True
-        running._at_hand = tuple(result.source)
         return running
 
     @property
@@ -75,8 +73,7 @@ class Running:
     @property
     def description(self) -> Description:
         """Its columns."""
-        origins = self.result.origins
-        return Description((), self.result.names, self.types, () if origins is None else origins())
+        return description_of(self.result)
 
     def batch(self, limit: int) -> pa.RecordBatch | None:
         """At most ``limit`` rows; None at the end."""
@@ -94,31 +91,16 @@ class Running:
 
     def rows(self, formats: Sequence[int], limit: int) -> bytes:
         """DataRow messages of at most ``limit`` rows and of at most one piece; nothing at the end."""
-        if self._at_hand is not None:
-            batches, self._at_hand = self._at_hand, None
-            if sum(batch.num_rows for batch in batches) <= min(limit, SLICE_ROWS):
-                return self._whole(batches, formats)
+        if self.is_ready and not self.sent and self._waiting is None:
+            if self.result.count_at_hand <= min(limit, SLICE_ROWS):
+                made, self.sent = rows_at_hand(self.result, tuple(formats), self._zone, encoders_of(self.types, formats))
+                self.is_done = True
+                return made
         batch = self.batch(min(limit, SLICE_ROWS))
         return b"" if batch is None else data_rows(batch, self.types, formats, self._zone)
 
-    def _whole(self, batches: Sequence[pa.RecordBatch], formats: Sequence[int]) -> bytes:
-        """All messages of an answer at hand; of a remembered one they are remembered with it."""
-        encoded = self.result.encoded
-        name = f"postgres {formats}"
-        made = None if encoded is None else encoded.get(name)
-        if made is None:
-            made = few_rows(batches, self.types, formats)
-            if made is None:
-                made = b"".join([data_rows(batch, self.types, formats, self._zone) for batch in self._batches])
-            if encoded is not None:
-                encoded[name] = made
-        self.sent, self.is_done = sum(batch.num_rows for batch in batches), True
-        self.result.close()
-        return made
-
     def skip(self, limit: int) -> bool:
         """Passes over some rows; whether there were any."""
-        self._at_hand = None
         return self.batch(min(limit, SLICE_ROWS)) is not None
 
     @property
@@ -149,6 +131,11 @@ class Running:
         self.result.close()
         self._waiting = None
         self.is_done = True
+
+
+def description_of(result: Result) -> Description:
+    """The columns of a query's answer."""
+    return Description((), result.names, result.types, () if result.origins is None else result.origins())
 
 
 def tag_of(result: Result, sent: int) -> str:

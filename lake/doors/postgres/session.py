@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lake.db.describe import Description
 from lake.db.prepared import Prepared, prepare
@@ -24,6 +24,9 @@ from lake.errors import (
     SyntaxFailure,
     TooManyRequests,
 )
+
+if TYPE_CHECKING:
+    from lake.doors.postgres.burst import Burst
 
 IDLE, BLOCK, FAILED = "I", "T", "E"
 NAMED_MAX: Final = 10_000  # statements, and portals, of one connection
@@ -62,6 +65,9 @@ class Statement:
     inferred: tuple[int, ...] | None = None
     told: Description | None = None
     definitions: int = -1  # of the lake when its columns were told
+    is_at_hand: bool = False  # whether its answer was in memory the last time
+    burst: Burst | None = None  # the form of the messages that ran it last
+    bursts: int = 0  # how many forms there were
 
     def oid(self, number: int) -> int:
         """The type oid of parameter ``number``, from 1: declared, else told by Describe, else 0."""

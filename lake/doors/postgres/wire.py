@@ -28,6 +28,7 @@ class Wire(asyncio.Protocol):
     def __init__(self, serve: Callable[[Wire], Awaitable[None]]) -> None:
         self.frames = Frames()
         self.on_gone: Callable[[], None] | None = None
+        self.at_once: Callable[[bytes], bytes | None] | None = None  # answers what needs no task, while nothing else waits
         self._serve = serve
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Future[None] | None = None
@@ -46,6 +47,12 @@ class Wire(asyncio.Protocol):
         self._task = asyncio.ensure_future(self._serve(self))
 
     def data_received(self, data: bytes) -> None:
+        if self.at_once is not None and not self.frames.waiting and not self._out and self._writable.is_set():
+            answer = self.at_once(data)
+            if answer is not None:
+                assert self._transport is not None
+                self._transport.write(answer)
+                return
         self.frames.feed(data)
         self._arrived.set()
         if self.frames.waiting > WAITING_BYTES_MAX and not self._is_paused and self.frames.is_whole:

@@ -10,10 +10,11 @@ key of a million copies about five small nodes. Source: Bagwell, "Ideal Hash Tre
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, overload
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+D = TypeVar("D")
 
 LEAF_KEYS_MAX: Final = 32
 _BITS: Final = 4
@@ -41,6 +42,17 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
         if found is _ABSENT:
             raise KeyError(key)
         return found  # type: ignore[no-any-return]
+
+    @overload
+    def get(self, key: K, default: None = None, /) -> V | None: ...
+
+    @overload
+    def get(self, key: K, default: V | D, /) -> V | D: ...
+
+    def get(self, key: K, default: Any = None, /) -> Any:
+        """The value of a key; ``default`` where there is none."""
+        found = _find(self._root, key)
+        return default if found is _ABSENT else found
 
     def __contains__(self, key: object) -> bool:
         return _find(self._root, key) is not _ABSENT

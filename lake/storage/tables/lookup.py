@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import decimal as number
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -83,8 +83,7 @@ def look_up(
     probe = _probe(rule.key, values)
     if probe is None:
         return []  # no row of the table can have a value that its column cannot hold
-    if not reader.waits and (rule.combines or len(table.files) > AT_ONCE_FILES_MAX):
-        raise NotInMemory
+    _check_near(reader, table, rule)
     if rule.combines:
         combined = _combined(keyed.view(reader, table, tail), rule, probe)
         if combined is not None:
@@ -93,24 +92,80 @@ def look_up(
     if table.design.ttl:
         column = table.column_by_id(table.design.ttl)
         expiry = Expiry(Wanted.kept(column), expiry_cutoff(table, now))
+    stored = _stored(keyed, reader, rule, table, tail, values, probe)
+    if stored is None:
+        return []
+    if isinstance(stored, pa.RecordBatch):
+        found = read_chunk(stored, wanted, Visible(expiry=expiry))
+    else:
+        found = _of_file(reader, stored, wanted, expiry)
+    return [batch for batch in found if batch.num_rows]
+
+
+def look_up_values(
+    keyed: KeyedTables,
+    reader: Reader,
+    table: Table,
+    tail: Tail | None,
+    values: Sequence[object],
+    wanted: Sequence[Wanted],
+    now: int,
+) -> tuple[Any, ...] | None:
+    """The row that ``look_up`` answers as Python values, those of its physical types; None where there is none.
+
+    Batches are worth their making where rows are many: of one row they are half the time.
+    """
+    rule = keyed.rule(table)
+    stored: pa.RecordBatch | _Hit | None
+    if rule.combines or table.design.ttl:
+        stored = next(iter(look_up(keyed, reader, table, tail, values, wanted, now)), None)
+    else:
+        _check_near(reader, table, rule)
+        probe = _probe(rule.key, values)
+        stored = None if probe is None else _stored(keyed, reader, rule, table, tail, values, probe)
+        if isinstance(stored, pa.RecordBatch):
+            stored = read_chunk(stored, wanted)[0]
+    if stored is None:
+        return None
+    if isinstance(stored, pa.RecordBatch):
+        return tuple([column[0].as_py() for column in stored.columns])
+    file, group, row = stored.file, stored.group, stored.row
+    assert file is not None, "a hit in the tail is a row"
+    found = group_arrays(reader, file, group, wanted, narrow=True)
+    return tuple([found[column.stored][row].as_py() for column in wanted])
+
+
+def _check_near(reader: Reader, table: Table, rule: Rule) -> None:
+    """NotInMemory where whoever cannot wait would wait."""
+    if not reader.waits and (rule.combines or len(table.files) > AT_ONCE_FILES_MAX):
+        raise NotInMemory
+
+
+def _stored(
+    keyed: KeyedTables,
+    reader: Reader,
+    rule: Rule,
+    table: Table,
+    tail: Tail | None,
+    values: Sequence[object],
+    probe: Keys,
+) -> pa.RecordBatch | _Hit | None:
+    """Where the row of a key is: the row itself where the tail has it, else its place in a file; None of no row."""
     fresh: list[Tail] = []
     if rule.sequence is None and all(type(column.type) in (Integer, Text) for column in rule.key):
         index, fresh = keyed.index_near(reader, table, tail)
     else:
         index = keyed.index(reader, table, tail)
     row = _fresh_row(reader, rule.key, values, fresh)
-    if row is None:
-        hit = _winner(rule, _hits(keyed, reader, table, rule, index, probe, values))
-        if hit is None or _is_marker(keyed, reader, index, hit):
-            return []
-        if hit.file is not None:
-            found = _of_file(reader, hit.file, hit, wanted, expiry)
-            return [batch for batch in found if batch.num_rows]
-        assert tail is not None, "a row of the tail has a tail"
-        row = tail.row(hit.row, reader.store)
-    elif _is_gone(row):
-        return []
-    return [batch for batch in read_chunk(row, wanted, Visible(expiry=expiry)) if batch.num_rows]
+    if row is not None:
+        return None if _is_gone(row) else row
+    hit = _winner(rule, _hits(keyed, reader, table, rule, index, probe, values))
+    if hit is None or _is_marker(keyed, reader, index, hit):
+        return None
+    if hit.file is not None:
+        return hit
+    assert tail is not None, "a row of the tail has a tail"
+    return tail.row(hit.row, reader.store)
 
 
 def _fresh_row(
@@ -210,12 +265,11 @@ def _is_marker(keyed: KeyedTables, reader: Reader, index: TailIndex, hit: _Hit) 
     return at < len(markers) and int(markers[at]) == row
 
 
-def _of_file(
-    reader: Reader, file: DataFile, hit: _Hit, wanted: Sequence[Wanted], expiry: Expiry | None
-) -> list[pa.RecordBatch]:
+def _of_file(reader: Reader, hit: _Hit, wanted: Sequence[Wanted], expiry: Expiry | None) -> list[pa.RecordBatch]:
     """The row itself."""
     columns = [*wanted, *([expiry.column] if expiry is not None else [])]
-    group, row = hit.group, hit.row
+    file, group, row = hit.file, hit.group, hit.row
+    assert file is not None, "a hit in the tail is a row"
     made = set() if file.has_system else {column.stored for column in columns} & SYSTEM_COLUMNS.keys()
     found = group_arrays(reader, file, group, [column for column in columns if column.stored not in made], narrow=True)
     arrays = [
