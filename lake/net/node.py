@@ -39,6 +39,7 @@ from lake.errors import (
     SerializationFailure,
     TooManyRequests,
 )
+from lake.exec.allocator import FreedMemory
 from lake.exec.context import Cancellation
 from lake.metrics import HTTP_RUNNING, SESSIONS
 from lake.net.feeds import Chunk, Encode, Feeds
@@ -143,9 +144,13 @@ class Node:
             self._end(key)
 
     async def expire(self) -> None:
-        """Every EXPIRE_SECS, until cancelled: ends idle sessions and rolls back idle transactions."""
+        """Every EXPIRE_SECS, until cancelled: ends idle sessions and transactions, and frees memory where nothing runs."""
+        freed = FreedMemory()
         while True:
+            before = self._threads.taken
             await asyncio.sleep(EXPIRE_SECS)
+            if self._threads.taken == before and not self._threads.running:
+                self.background(freed.give_back)
             self.expire_sessions()
             with contextlib.suppress(LakeError):  # a node with no thread to spare looks again
                 await self.call(self.database.end_idle_transactions)

@@ -30,11 +30,12 @@ TIMED_OUT: Final = "canceling statement due to statement timeout"
 
 
 class Threads:
-    """A pool of threads, and how much work is on them or in line for one; used from one event loop."""
+    """A pool of threads, how much work is on them or in line for one, and how much they ever took; for one event loop."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(STATEMENTS_MAX, thread_name_prefix="statement")
         self.running = 0
+        self.taken = 0
 
     async def call(self, work: Callable[[], T]) -> T:
         """Runs blocking work on a thread.
@@ -43,13 +44,19 @@ class Threads:
         """
         waiting: _Waiting[T] = self._take_in()
         self._pool.submit(waiting.run, work)
-        return await waiting.answer
+        try:
+            return await waiting.answer
+        finally:
+            del waiting  # or a failure, whose trace holds this frame, would hold itself
 
     async def follow(self, work: Callable[[], Future[T]]) -> T:
         """Runs blocking work on a thread, and waits without one for what the work has set going."""
         waiting: _Waiting[T] = self._take_in()
         self._pool.submit(waiting.follow, work)
-        return await waiting.answer
+        try:
+            return await waiting.answer
+        finally:
+            del waiting
 
     def background(self, work: Callable[[], object]) -> None:
         """Runs blocking work on a thread, and nobody waits for it."""
@@ -63,6 +70,7 @@ class Threads:
         if self.running >= STATEMENTS_MAX + WAITING_MAX:
             raise TooManyRequests(f"{WAITING_MAX} statements are waiting already; try again")
         self.running += 1
+        self.taken += 1
         STATEMENTS_RUNNING.set(self.running)
         return _Waiting(self._ended)
 
@@ -87,7 +95,7 @@ class _Waiting(Generic[T]):
             try:
                 done = _guard(work)
             except LakeError as error:
-                failure = error
+                failure = _without_traces(error)
         self._finish(done, failure)
 
     def follow(self, work: Callable[[], Future[T]]) -> None:
@@ -162,6 +170,15 @@ class Stream(Generic[T]):
             if close is not None:
                 close()
             self.result.close()
+
+
+def _without_traces(error: BaseException) -> BaseException:
+    """The error without the traces of itself and of what it came from: their frames hold what the statement held."""
+    each: BaseException | None = error
+    while each is not None:
+        each.__traceback__ = None
+        each = each.__cause__ or each.__context__
+    return error
 
 
 def _guard(work: Callable[[], T]) -> T:
