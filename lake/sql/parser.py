@@ -23,6 +23,7 @@ from lake.sql import ast
 from lake.sql.build import Build
 from lake.sql.lexer import END, WORD, Tokens, point_at, tokenize
 from lake.sql.plain_rows import plain_insert
+from lake.sql.shapes import parse_shape
 from lake.sql.tables import GATHER, PASS, Tables, load_tables
 
 # Characters of one script; a bulk load of this size belongs in a file.
@@ -93,7 +94,9 @@ def parse(text: str, dialect: str = "postgres") -> list[ast.Statement]:
     if known is not None:
         return list(known)
     is_spark = dialect == "spark"
-    plain = None if is_spark or len(text) > TEXT_MAX else plain_insert(text, lambda part: _run(part, "script"))
+    plain: ast.Statement | None = None
+    if not is_spark and len(text) <= TEXT_MAX:
+        plain = plain_insert(text, _run_script) or parse_shape(text, _run_script)
     statements = _run(text, "script", spark=is_spark) if plain is None else [plain]
     assert isinstance(statements, list)
     if len(text) <= KEPT_CHARS:
@@ -118,6 +121,10 @@ KEPT_TEXTS: Final = 512
 KEPT_CHARS: Final = 16 << 10  # a longer text is a load, not a statement that comes again
 _kept: Final[OrderedDict[tuple[str, str], tuple[ast.Statement, ...]]] = OrderedDict()
 _keeping: Final = threading.Lock()
+
+
+def _run_script(text: str) -> object:
+    return _run(text, "script")
 
 
 def parse_expression(text: str) -> ast.Expr:
