@@ -331,12 +331,13 @@ class Database:
         """The rules of a table; kept from call to call where they do not depend on the statement's time or user."""
         context = self.context(settings, Cancellation())
         enums = enums_of(self.lake.state, table)
-        if any(column.default for column in table.columns) or table.constraints or enums:
+        has_checks = any(item.enforced and item.kind == "check" for item in table.constraints)
+        if has_checks or enums or any(column.default for column in table.columns):
             return Rules(table, binder, context, enums)
         key = (table.id, hash(table.columns))
         with self._lock:
             known = self._rules.get(key)
-            if known is None or known.table.columns != table.columns:
+            if known is None or not is_same(table, known.table):
                 # What is kept holds no session: such rules look nothing up.
                 context = self.context(replace(settings, names=None), Cancellation())
                 known = self._rules[key] = Rules(table, binder, context, enums)

@@ -101,6 +101,9 @@ class Result:
 
     def run_through(self) -> None:
         """Makes all rows and drops them: a query that is not the last of its request is run all the same."""
+        if not self.is_query:
+            self.close()
+            return
         for _ in self.batches():
             pass
 

@@ -32,7 +32,8 @@ from lake.storage.catalog.fold import Draft
 from lake.storage.catalog.maps import PersistentMap
 from lake.storage.catalog.model import PUBLIC, TEMPORARY_IDS
 from lake.storage.catalog.state import State
-from lake.storage.commits.sequencer import Acknowledged, Append, Flush, aligned
+from lake.storage.commits.sequencer import Acknowledged, Append, Flush
+from lake.storage.tables.columns import aligned
 from lake.storage.tail.tail import TailPart, tail_of
 
 NOTHING: Final = State()

@@ -172,8 +172,73 @@ INSERTED: Final = (
 )
 
 
+PLAIN_ROWS: Final = (
+    "VALUES (1, 'x', 2.5, NULL, NULL, NULL, true)",
+    "VALUES (-1, '', -0.25, NULL, NULL, NULL, false), ('7', 'it''s', 3, NULL, NULL, NULL, NULL)",
+    "(c, a, b) VALUES (-0.0, 2147483647, NULL)",
+    "(a, b) VALUES (-2147483648, $t)",
+    "(a, b, c, g) VALUES ($n, $t, $d, NULL)",
+    "(b, a) VALUES ('r', 3) RETURNING a, b, c",
+)
+OTHER_ROWS: Final = (
+    *INSERTED,
+    "(a) VALUES (5)",  # b has a default
+    "(a, b) VALUES (2147483648, 'x')",
+    "(a, b) VALUES (-2147483649, 'x')",
+    "(a, b) VALUES (NULL, 'x')",
+    "(a, b) VALUES ($none, 'x')",
+    "(a, b) VALUES (true, 'x')",
+    "(a, b) VALUES ('1.0', 'x')",
+    "(a, b) VALUES (1, 2)",
+    "(a, b, c) VALUES (1, 'x', '2.5')",
+    "(a, b, c) VALUES (1, 'x', -1e400)",
+    "(a, b, g) VALUES (1, 'x', 't')",
+    "(a, b, b) VALUES (1, 'x', 'y')",
+    "(a, b, z) VALUES (1, 'x', 'y')",
+    "(A, B) VALUES (1, 'x', 'y')",
+    "(a, b) VALUES (1, 'x') LIMIT 0",
+    "(a, b) VALUES (1, 'x', 3)",
+    "BY NAME SELECT 4 AS a, 'n' AS b",
+)
+
+
+def test_rows_of_plain_values_are_as_a_query_has_them(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session(database)
+    session.execute("CREATE SEQUENCE numbers")
+    columns = "a INT NOT NULL, b TEXT DEFAULT 'none', c DOUBLE, d DATE, e DECIMAL(9,2), f TIMESTAMP, g BOOLEAN"
+    for name in ("fast", "slow"):
+        session.execute(f"CREATE TABLE {name} ({columns})")
+    parameters = {"n": 3, "t": "three", "d": 0.5, "none": None}
+    inserted_rows, taken = dml.inserted_rows, []
+
+    def noted(*given: Any) -> Any:
+        taken.append(found := inserted_rows(*given))
+        return found
+
+    monkeypatch.setattr(dml, "inserted_rows", noted)
+    answers = [run(session, f"INSERT INTO fast {text}", **parameters) for text in (*PLAIN_ROWS, *OTHER_ROWS)]
+    assert [found is not None for found in taken] == [True] * len(PLAIN_ROWS) + [False] * (len(taken) - len(PLAIN_ROWS))
+    monkeypatch.setattr(dml, "inserted_rows", lambda *given: None)
+    assert answers == [run(session, f"INSERT INTO slow {text}", **parameters) for text in (*PLAIN_ROWS, *OTHER_ROWS)]
+    asked = "SELECT a, b, c, d, e, date_trunc('day', f), g FROM {} WHERE b IS DISTINCT FROM 'numbered' ORDER BY _row_id"
+    found = session.execute(asked.format("fast")).rows()
+    assert repr(found) == repr(session.execute(asked.format("slow")).rows()), "-0.0 is no 0.0"
+
+
+@pytest.mark.parametrize("more", ["CHECK (a > 0)", "UNIQUE (a)", "b INT GENERATED ALWAYS AS IDENTITY", "b mood"])
+def test_what_a_table_demands_is_asked_of_plain_values(database: Database, more: str) -> None:
+    session = Session(database)
+    session.execute("CREATE TYPE mood AS ENUM ('low')")
+    session.execute(f"CREATE TABLE t (a INT, {more})")
+    for text in ("(a) VALUES (-1)", "(a) VALUES (-1)", "VALUES (5, 5)", "VALUES (6, 'high')"):
+        run(session, f"INSERT INTO t {text}")
+    found = [row[0] for row in session.execute("SELECT a FROM t ORDER BY a").rows()]
+    assert found == ([-1] if more.startswith("UNIQUE") else [] if more.startswith("CHECK") else [-1, -1])
+
+
 def test_few_rows_are_as_a_query_has_them(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     session = Session(database)
+    monkeypatch.setattr(dml, "inserted_rows", lambda *given: None)
     session.execute("CREATE SEQUENCE numbers")
     for name in ("fast", "slow"):
         session.execute(

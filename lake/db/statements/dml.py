@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from lake.db.write.incoming import Incoming
 from lake.db.write.once import Once, once_of_job
 from lake.db.write.path import cut, prepared, write_rows
 from lake.db.write.plain import few_values, plain_values
+from lake.db.write.row import inserted_rows
 from lake.errors import FeatureNotSupported
 from lake.roles import Role
 from lake.sql import ast, parser
@@ -52,6 +54,17 @@ def insert(stmt: ast.Insert, run: Run) -> Result:
 
 
 def _insert_into(stmt: ast.Insert, table: Table, run: Run, once: Once | None) -> Result:
+    few = inserted_rows(stmt, table, run.parameters)
+    batches = _batches(stmt, table, run) if few is None else [few]
+    if stmt.returning:
+        return _returning(stmt, table, run, once, list(batches))
+    as_log = _stays_in_log(table, run)
+    written = write_rows(run.database, table, batches, once, commit=run.commit, state=run.own_state, as_log=as_log)
+    return _done(None if written.acknowledged.duplicate else written.rows)
+
+
+def _batches(stmt: ast.Insert, table: Table, run: Run) -> Iterable[pa.RecordBatch]:
+    """The rows of an INSERT, bound and run."""
     columns = run.catalog.columns_of(table)
     defaults = {column.name: parser.parse_expression(column.default) for column in table.columns if column.default}
     plain = plain_values(stmt, columns) if stmt.overriding != "user" else None
@@ -66,15 +79,9 @@ def _insert_into(stmt: ast.Insert, table: Table, run: Run, once: Once | None) ->
         types = dict(zip(names, (column.type for column in source.columns), strict=True))
         incoming = Incoming(len(few[0]), dict(zip(names, few, strict=True)), types)
     if few is not None or plain is not None:
-        batches = cut(rules.prepare(incoming))
-    else:
-        answer = run.answer(BoundQuery(source.plan, source.columns, names), run.optimize(source.plan))
-        batches = prepared(answer.source, names, answer.types, rules)
-    if stmt.returning:
-        return _returning(stmt, table, run, once, list(batches))
-    as_log = _stays_in_log(table, run)
-    written = write_rows(run.database, table, batches, once, commit=run.commit, state=run.own_state, as_log=as_log)
-    return _done(None if written.acknowledged.duplicate else written.rows)
+        return cut(rules.prepare(incoming))
+    answer = run.answer(BoundQuery(source.plan, source.columns, names), run.optimize(source.plan))
+    return prepared(answer.source, names, answer.types, rules)
 
 
 def _returning(stmt: ast.Insert, table: Table, run: Run, once: Once | None, batches: list[pa.RecordBatch]) -> Result:

@@ -25,6 +25,7 @@ from lake.storage.catalog.model import TEMPORARY_IDS, Table
 from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Acknowledged, Append, Flush
 from lake.storage.tables.snapshot import TableSnapshot
+from lake.storage.tail.segment import rows_bytes
 from lake.types import Type
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _first(source: Iterator[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], bool
     for batch in source:
         few.append(batch)
         rows += batch.num_rows
-        size += batch.nbytes
+        size += rows_bytes(batch)
         if rows > LOG_ROWS or size > LOG_BYTES:
             return few, False
     return few, True
@@ -157,6 +158,11 @@ def _flush(
     check: UniqueCheck | None,
 ) -> Flush:
     """One flush. It looks its table up again in the order of commits: a table dropped or remade meanwhile is refused."""
+    producer, seq, prev = (None, 0, None) if once is None else (once.producer, once.seq, once.prev)
+    is_small = sum(map(rows_bytes, batches)) <= database.lake.options.inline_bytes
+    if is_small and added is None and define is None and check is None:
+        # Without ``prepare`` the small appends of a round stay one piece; larger ones ride in the commit, as no segment.
+        return Flush(tuple([Append(table.id, batch, table) for batch in batches]), producer=producer, seq=seq, prev=prev)
 
     def prepare(state: State) -> list[Change | Append]:
         changes: list[Change | Append] = list(define(state)) if define is not None else []
@@ -175,9 +181,4 @@ def _flush(
             changes.append(Append(id, batch))
         return changes
 
-    return Flush(
-        prepare=prepare,
-        producer=None if once is None else once.producer,
-        seq=0 if once is None else once.seq,
-        prev=None if once is None else once.prev,
-    )
+    return Flush(prepare=prepare, producer=producer, seq=seq, prev=prev)

@@ -1,9 +1,10 @@
-"""One row changed by its key to values that are plain: ``UPDATE t SET a = a + $1, b = 'x' WHERE id = $2``, DELETE likewise.
+"""Rows of plain values, written without binder and engine: one changed by its key, or a few inserted.
 
-    look-up of the key ── old value, whole number or text beside it ── new version, or marker ── one flush
+    UPDATE t SET a = a + $1, b = 'x' WHERE id = $2      look-up of the key ── new version, or marker ── one flush
+    INSERT INTO t VALUES (1, 'a', -0.5, NULL)           a batch as Rules.prepare would make it
 
-Neither binder nor engine is asked. What is not of this form, and every value that its column might not take as it is,
-goes the way of all changes, which says what is wrong. Of 6 ms of processor time that it takes there 0.8 are left.
+What is not of these forms, and every value that its column might not take as it is, goes the way of all statements, which
+says what is wrong. Of 6 ms of processor time that a change takes there 0.8 are left, of 0.5 that a row takes 0.05.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -23,7 +25,7 @@ from lake.storage.catalog.model import CREATED_AT, DELETED, ROW_ID, SYSTEM_COLUM
 from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Append, Flush
 from lake.storage.tables.read import Wanted
-from lake.types import DOUBLE, Integer, Text, Type
+from lake.types import BOOLEAN, DOUBLE, NULL, Integer, Text, Type
 
 if TYPE_CHECKING:
     from lake.db.run import Run
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 Parameters = Mapping[str, bound.Literal]
 Value = int | float | str
 
+ROWS_FEW: Final = 16  # of an INSERT whose values are looked at one by one
 KEPT: Final = tuple(Wanted(name, name, SYSTEM_COLUMNS[name]) for name in (ROW_ID, CREATED_AT))
 
 
@@ -91,6 +94,31 @@ def change_row(run: Run, stmt: ast.Update | ast.Delete, table: Table) -> int | N
     return 1
 
 
+def inserted_rows(stmt: ast.Insert, table: Table, parameters: Parameters) -> pa.RecordBatch | None:
+    """The rows of INSERT .. VALUES under stored names in physical types; None where another way must make them."""
+    if stmt.query is None or stmt.by_name or stmt.overriding or not isinstance(stmt.query.body, ast.Values):
+        return None
+    rows = stmt.query.body.rows
+    if len(rows) > ROWS_FEW or stmt.query != ast.Query(stmt.query.body):
+        return None
+    names = stmt.columns or tuple([column.name for column in table.columns[: len(rows[0])]])
+    if {len(row) for row in rows} != {len(names)} or len(set(names)) < len(names):
+        return None
+    if any(item.enforced and item.kind == "check" for item in table.constraints):
+        return None
+    places = {name: place for place, name in enumerate(names)}
+    arrays: list[pa.Array] = []
+    for column in table.columns:
+        place = places.pop(column.name, None)
+        if (place is None and column.default) or column.identity or column.enum or column.labels:
+            return None
+        values = [_NULL if place is None else _inserted(row[place], column.type, parameters) for row in rows]
+        if None in values or (column.not_null and _NULL in values):
+            return None
+        arrays.append(pa.array([None if value is _NULL else value for value in values], column.type.physical))
+    return None if places else pa.RecordBatch.from_arrays(arrays, names=[column.stored for column in table.columns])
+
+
 # --- the form ---------------------------------------------------------------------------------------------------------
 
 
@@ -148,6 +176,8 @@ def _given(value: ast.Expr, parameters: Parameters) -> Value | None:
             return None
         case ast.Literal(value=int() | float() | str() as given):
             return given
+        case ast.Unary("-", ast.Literal(value=int() as given)) if not isinstance(given, bool):
+            return -given
         case ast.Parameter(name=name):
             literal = parameters.get(name)
             if literal is None or not _is_plain(literal.type):
@@ -155,6 +185,24 @@ def _given(value: ast.Expr, parameters: Parameters) -> Value | None:
             return literal.value if isinstance(literal.value, int | float | str) else None
         case _:
             return None
+
+
+_NULL: Final = object()
+
+
+def _inserted(value: ast.Expr, column: Type, parameters: Parameters) -> object:
+    """The value as a column takes it; None where it might not."""
+    match value:
+        case ast.Literal(value=None):
+            return _NULL
+        case ast.Literal(value=bool() as truth):
+            return truth if column == BOOLEAN else None
+        case ast.Literal(value=Decimal() as exact) | ast.Unary("-", ast.Literal(value=Decimal() as exact)):
+            return float(-exact if isinstance(value, ast.Unary) else exact) if column == DOUBLE else None
+        case ast.Parameter(name=name) if name in parameters and parameters[name].type == NULL:
+            return _NULL
+    given = _as_number(_given(value, parameters), column)
+    return given if given is not None and _fits(given, column) else None
 
 
 def _as_number(given: Value | None, column: Type) -> Value | None:

@@ -32,7 +32,8 @@ from lake.storage.catalog.deletes import Numbers, encode_numbers
 from lake.storage.catalog.fold import Draft
 from lake.storage.catalog.model import CREATED_AT, ROW_ID, SYSTEM_COLUMNS, Table
 from lake.storage.catalog.state import State
-from lake.storage.commits.sequencer import Acknowledged, Append, Flush, aligned
+from lake.storage.commits.sequencer import Acknowledged, Append, Flush
+from lake.storage.tables.columns import aligned
 from lake.storage.tables.keys import Keys
 from lake.storage.tables.read import PLACE_BITS
 from lake.storage.tables.snapshot import Snapshot

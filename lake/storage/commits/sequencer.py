@@ -33,18 +33,17 @@ from lake.errors import (
     SerializationFailure,
     TooManyRequests,
 )
-from lake.metrics import HWM, ROWS_APPENDED, UNTIERED_ROWS
+from lake.metrics import ROWS_APPENDED
 from lake.storage.catalog.changes import Advance, AppendRows, Change, Commit
 from lake.storage.catalog.fold import Draft
-from lake.storage.catalog.model import DELETED, SYSTEM_COLUMNS, Table
+from lake.storage.catalog.model import Table
 from lake.storage.catalog.state import State
 from lake.storage.commits.log import Log
 from lake.storage.faults import crash_point
 from lake.storage.objects.base import ObjectStore
 from lake.storage.options import StorageOptions
-from lake.storage.tables.columns import absent
-from lake.storage.tail.segment import checksum_of, encode_rows, segment_name
-from lake.types import BOOLEAN
+from lake.storage.tables.columns import aligned
+from lake.storage.tail.segment import checksum_of, encode_rows, rows_bytes, segment_name
 
 QUEUE_BYTES_MAX: Final = 256 << 20  # of rows that wait for a commit
 ROUND_FLUSHES_MAX: Final = 4_096
@@ -266,8 +265,6 @@ class Sequencer:
             self._committed_at = self._clock.monotonic()
             self._publish(commit, after, size)
             crash_point("commit-applied")
-            HWM.set(after.number)
-            UNTIERED_ROWS.set(after.tail_rows)
             ROWS_APPENDED.add(taking.rows_appended)
         # Refusals too come behind the commit: what refused a flush may be in it, and whoever tries again shall see that.
         for waiting, error in taking.refused:
@@ -321,7 +318,7 @@ class Sequencer:
     def _pack(self, append: Append, inline_bytes: int) -> _Rows:
         """Rows as they go into the tail: text is not coded, and more than ``inline_bytes`` are in a segment."""
         batch = _plain(append.batch)
-        if batch.nbytes <= inline_bytes:
+        if rows_bytes(batch) <= inline_bytes:
             return _Rows(append.table, batch, definition=append.definition)
         data = encode_rows(batch)
         name = segment_name(self._clock)
@@ -455,30 +452,6 @@ def _check_text(change: Change) -> None:
         raise InvalidText(f"a name or text is not valid Unicode: {error.reason}") from error
 
 
-def aligned(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """``batch`` with all stored columns of ``table`` in their order; what it lacks is NULL, or what the column was
-    added with.
-
-    40001  it has a column that the table has not, or one of another type: the table was changed meanwhile
-    """
-    rows = batch.num_rows
-    wanted = {column.stored: column.type.physical for column in table.columns}
-    if table.design.key:
-        wanted[DELETED] = BOOLEAN.physical
-    given = dict(zip(batch.schema.names, batch.schema.types))
-    own = [name for name in SYSTEM_COLUMNS if name in given]
-    for name, type in given.items():
-        if name not in SYSTEM_COLUMNS and not type.equals(wanted.get(name, pa.null())):
-            raise SerializationFailure(f'table "{table.name}" was changed while rows were written to it')
-    if list(given) == [*wanted, *own]:
-        return batch
-    filled = {column.stored: absent(rows, column.type, column.missing) for column in table.columns if column.missing}
-    arrays = [
-        batch.column(name) if name in given else filled.get(name, pa.nulls(rows, type)) for name, type in wanted.items()
-    ]
-    return pa.RecordBatch.from_arrays([*arrays, *(batch.column(name) for name in own)], names=[*wanted, *own])
-
-
 def _may_lead() -> bool:
     """Whether the thread may run a round: not the main one, where control-C may come up between a commit and its state."""
     return threading.current_thread() is not threading.main_thread()
@@ -492,7 +465,7 @@ def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _inline_bytes(rows: _Rows) -> int:
-    return 0 if rows.segment else int(rows.batch.nbytes)
+    return 0 if rows.segment else rows_bytes(rows.batch)
 
 
 def _fail(waiting: _Waiting, error: BaseException) -> None:

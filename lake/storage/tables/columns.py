@@ -5,18 +5,22 @@
     all others       the same on both sides
 
 Both ways are views of the same buffers: nothing is copied. Rows from before a column was added have one value of it, which is
-kept with the column (``encode_value``, ``absent``).
+kept with the column (``encode_value``, ``absent``); ``aligned`` gives rows on their way all columns of their table.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from lake.types import Decimal, Interval, List, Map, Struct, Type
+from lake.errors import SerializationFailure
+from lake.storage.catalog.model import CREATED_AT, DELETED, ROW_ID, SYSTEM_COLUMNS, Column, Table
+from lake.types import BOOLEAN, Decimal, Interval, List, Map, Struct, Type
 
+SCHEMAS_KEPT: Final = 512  # of tables that are written to
 _INTERVAL_STORED = pa.binary(16)
 
 
@@ -100,3 +104,39 @@ def decoded_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     if not any(pa.types.is_dictionary(type) for type in batch.schema.types):
         return batch
     return pa.RecordBatch.from_arrays([decoded(array) for array in batch.columns], names=batch.schema.names)
+
+
+def aligned(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """``batch`` with all stored columns of ``table`` in their order; what it lacks is NULL, or what the column was
+    added with.
+
+    40001  it has a column that the table has not, or one of another type: the table was changed meanwhile
+    """
+    whole, changed = _schemas_of(table.columns, bool(table.design.key))
+    if batch.schema.equals(whole) or batch.schema.equals(changed):
+        return batch
+    rows = batch.num_rows
+    wanted = {column.stored: column.type.physical for column in table.columns}
+    if table.design.key:
+        wanted[DELETED] = BOOLEAN.physical
+    given = dict(zip(batch.schema.names, batch.schema.types))
+    own = [name for name in SYSTEM_COLUMNS if name in given]
+    for name, type in given.items():
+        if name not in SYSTEM_COLUMNS and not type.equals(wanted.get(name, pa.null())):
+            raise SerializationFailure(f'table "{table.name}" was changed while rows were written to it')
+    if list(given) == [*wanted, *own]:
+        return batch
+    filled = {column.stored: absent(rows, column.type, column.missing) for column in table.columns if column.missing}
+    arrays = [
+        batch.column(name) if name in given else filled.get(name, pa.nulls(rows, type)) for name, type in wanted.items()
+    ]
+    return pa.RecordBatch.from_arrays([*arrays, *(batch.column(name) for name in own)], names=[*wanted, *own])
+
+
+@lru_cache(SCHEMAS_KEPT)
+def _schemas_of(columns: tuple[Column, ...], has_markers: bool) -> tuple[pa.Schema, pa.Schema]:
+    """The stored columns of a table, and those of a row that is changed."""
+    fields = [(column.stored, column.type.physical) for column in columns]
+    whole = pa.schema([*fields, (DELETED, BOOLEAN.physical)] if has_markers else fields)
+    kept = [pa.field(name, SYSTEM_COLUMNS[name].physical) for name in (ROW_ID, CREATED_AT)]
+    return whole, pa.schema([*whole, *kept])

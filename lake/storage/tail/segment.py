@@ -18,14 +18,21 @@ from lake.storage.objects.base import ObjectStore, get_named
 SEGMENT_FOLDER: Final = "log/"
 COMPRESS_BYTES_MIN: Final = 4_096  # below it zstd's frames cost more than they save
 _ZSTD: Final = pa.ipc.IpcWriteOptions(compression="zstd")
-_PLAIN: Final = pa.ipc.IpcWriteOptions()
+_END: Final = b"\xff\xff\xff\xff\0\0\0\0"  # of a stream
+
+
+def rows_bytes(batch: pa.RecordBatch) -> int:
+    """The bytes of rows, about: found in 0.5 us, or 3 of rows cut from larger buffers, where ``nbytes`` takes 20."""
+    held: int = batch.get_total_buffer_size()
+    return held if held < COMPRESS_BYTES_MIN else min(held, pa.ipc.get_record_batch_size(batch))
 
 
 def encode_rows(batch: pa.RecordBatch) -> bytes:
-    """``batch`` as an Arrow IPC stream."""
+    """``batch``, which has no coded columns, as an Arrow IPC stream."""
+    if rows_bytes(batch) < COMPRESS_BYTES_MIN:
+        return b"".join((batch.schema.serialize(), batch.serialize(), _END))
     sink = pa.BufferOutputStream()
-    options = _ZSTD if batch.nbytes >= COMPRESS_BYTES_MIN else _PLAIN
-    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+    with pa.ipc.new_stream(sink, batch.schema, options=_ZSTD) as writer:
         writer.write_batch(batch)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
