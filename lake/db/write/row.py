@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 Parameters = Mapping[str, bound.Literal]
 Value = int | float | str
 
+ROWS_KEPT: Final = 512  # types of rows
 ROWS_FEW: Final = 16  # of an INSERT whose values are looked at one by one
 KEPT: Final = tuple(Wanted(name, name, SYSTEM_COLUMNS[name]) for name in (ROW_ID, CREATED_AT))
 
@@ -107,16 +109,27 @@ def inserted_rows(stmt: ast.Insert, table: Table, parameters: Parameters) -> pa.
     if any(item.enforced and item.kind == "check" for item in table.constraints):
         return None
     places = {name: place for place, name in enumerate(names)}
-    arrays: list[pa.Array] = []
+    made: list[dict[str, object]] = [{} for _ in rows]
     for column in table.columns:
         place = places.pop(column.name, None)
         if (place is None and column.default) or column.identity or column.enum or column.labels:
             return None
-        values = [_NULL if place is None else _inserted(row[place], column.type, parameters) for row in rows]
-        if None in values or (column.not_null and _NULL in values):
-            return None
-        arrays.append(pa.array([None if value is _NULL else value for value in values], column.type.physical))
-    return None if places else pa.RecordBatch.from_arrays(arrays, names=[column.stored for column in table.columns])
+        for row, values in zip(rows, made, strict=True):
+            value = _NULL if place is None else _inserted(row[place], column.type, parameters)
+            if value is None or (value is _NULL and column.not_null):
+                return None
+            values[column.stored] = None if value is _NULL else value
+    try:
+        # One conversion for all columns: each takes 8 us.
+        return None if places else pa.RecordBatch.from_struct_array(pa.array(made, _row_of(table.columns)))
+    except UnicodeEncodeError:
+        return None
+
+
+@lru_cache(ROWS_KEPT)
+def _row_of(columns: tuple[Column, ...]) -> pa.StructType:
+    """A row of a table, by stored names."""
+    return pa.struct([(column.stored, column.type.physical) for column in columns])
 
 
 # --- the form ---------------------------------------------------------------------------------------------------------

@@ -112,10 +112,12 @@ def aligned(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
 
     40001  it has a column that the table has not, or one of another type: the table was changed meanwhile
     """
-    whole, changed = _schemas_of(table.columns, bool(table.design.key))
+    inserted, whole, changed = _schemas_of(table.columns, bool(table.design.key))
+    rows = batch.num_rows
     if batch.schema.equals(whole) or batch.schema.equals(changed):
         return batch
-    rows = batch.num_rows
+    if batch.schema.equals(inserted):
+        return batch.append_column(whole.field(DELETED), pa.nulls(rows, BOOLEAN.physical))
     wanted = {column.stored: column.type.physical for column in table.columns}
     if table.design.key:
         wanted[DELETED] = BOOLEAN.physical
@@ -134,9 +136,9 @@ def aligned(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 @lru_cache(SCHEMAS_KEPT)
-def _schemas_of(columns: tuple[Column, ...], has_markers: bool) -> tuple[pa.Schema, pa.Schema]:
-    """The stored columns of a table, and those of a row that is changed."""
-    fields = [(column.stored, column.type.physical) for column in columns]
-    whole = pa.schema([*fields, (DELETED, BOOLEAN.physical)] if has_markers else fields)
+def _schemas_of(columns: tuple[Column, ...], has_markers: bool) -> tuple[pa.Schema, pa.Schema, pa.Schema]:
+    """The columns of rows that are inserted, those of a table, and those of a row that is changed."""
+    inserted = pa.schema([(column.stored, column.type.physical) for column in columns])
+    whole = inserted.append(pa.field(DELETED, BOOLEAN.physical)) if has_markers else inserted
     kept = [pa.field(name, SYSTEM_COLUMNS[name].physical) for name in (ROW_ID, CREATED_AT)]
-    return whole, pa.schema([*whole, *kept])
+    return inserted, whole, pa.schema([*whole, *kept])
