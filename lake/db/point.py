@@ -7,7 +7,7 @@ that is not of this very form, or whose values are not of the key's own kind, go
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from lake.db.system.pg_catalog_oids import relation_oid
 from lake.sql import ast, bound
 from lake.storage.catalog.model import Column, Table
 from lake.storage.catalog.state import State
+from lake.storage.lake import Lake
 from lake.storage.tables.read import Wanted
 from lake.storage.tables.snapshot import Snapshot
 from lake.types import Boolean, Float, Integer, Text, Type
@@ -66,11 +67,16 @@ class PointRead:
         """The row, or none, as batches of ``wanted``."""
         return snapshot.table_by_id(self.table).lookup(values, self.wanted)
 
-    def result_of(self, row: tuple[Any, ...] | None, version: int) -> Result:
-        """The answer that a row of values in physical form is, or none."""
-        origins, rows = self.origins, [] if row is None else [row]
+    def peek(self, lake: Lake, state: State, values: list[object]) -> Result:
+        """The answer, from memory: NotInMemory where that does not tell."""
+        if not self.is_plain:
+            return self.result(lake.peek(state, self.table, values, self.wanted), state.number)
+        row = lake.peek_values(state, self.table, values, self.wanted)
+        rows, origins = [] if row is None else [row], self.origins
         source = _Batches(rows, self.types)
-        return Result(self.names, self.types, "SELECT", version=version, source=source, few=rows, origins=lambda: origins)
+        return Result(
+            self.names, self.types, "SELECT", version=state.number, source=source, few=rows, origins=lambda: origins
+        )
 
     def result(self, rows: list[pa.RecordBatch], version: int) -> Result:
         """The answer that these rows are."""
@@ -123,12 +129,26 @@ def point_read(query: ast.Query, state: State, database: str) -> PointRead | Non
     columns = _columns(select.items, table)
     if given is None or columns is None or given.keys() != {column.name for column in table.key}:
         return None
+    return _read(table, columns, [(given[column.name], column.type) for column in table.key])
+
+
+def row_read(table: Table) -> PointRead | None:
+    """The look-up of a whole row by texts ``$1``, ``$2`` of its key, whose columns are whole numbers and texts; else None."""
+    if not table.key or not all(isinstance(column.type, Integer | Text) for column in table.key):
+        return None
+    key = [(ast.Parameter(str(number)), column.type) for number, column in enumerate(table.key, 1)]
+    return _read(table, [(column.name, column) for column in table.columns], key)
+
+
+def _read(
+    table: Table, columns: Sequence[tuple[str, Column]], key: Sequence[tuple[ast.Literal | ast.Parameter, Type]]
+) -> PointRead:
     return PointRead(
         table.id,
         tuple(shown for shown, _ in columns),
         tuple(column.type for _, column in columns),
         tuple(Wanted.named(column) for _, column in columns),
-        tuple((given[column.name], column.type) for column in table.key),
+        tuple(key),
         tuple((relation_oid(table), table.columns.index(column) + 1) for _, column in columns),
         all(type(column.type) in PLAIN for _, column in columns),
     )

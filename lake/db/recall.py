@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from lake.db.point import point_read
 from lake.db.result import Result
 from lake.db.rights.granted import Rights
 from lake.sql import ast, bound
@@ -28,15 +29,13 @@ def recall_row(
     if session.temporary:
         return None
     database = session.database
-    known = database.repeats.point((text, session.dialect, state.definitions), query, state, database.name)
+    key = (text, session.dialect, state.definitions)
+    known = database.repeats.point(key, lambda: point_read(query, state, database.name))
     values = None if known is None else known.values(parameters)
     if known is None or values is None:
         return None
     try:
-        if known.is_plain:
-            row = database.lake.peek_values(state, known.table, values, known.wanted)
-            return known.result_of(row, state.number)
-        return known.result(database.lake.peek(state, known.table, values, known.wanted), state.number)
+        return known.peek(database.lake, state, values)
     except NotInMemory:
         return None
 

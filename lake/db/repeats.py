@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -20,9 +20,9 @@ import pyarrow as pa
 from msgspec import Struct, structs
 
 from lake.db.origins import Origin, origins_of
-from lake.db.point import PointRead, point_read
+from lake.db.point import PointRead
 from lake.rows import Part, Predicate
-from lake.sql import ast, bound, plan
+from lake.sql import bound, plan
 from lake.sql.bind import BoundQuery
 from lake.sql.catalog import Table as PlanTable
 from lake.sql.catalog import TableStatistics
@@ -106,13 +106,13 @@ class Repeats:
                 self._plans.move_to_end(key)
             return found
 
-    def point(self, key: Hashable, query: ast.Query, state: State, database: str) -> PointRead | None:
-        """The look-up that a query is, found out once."""
+    def point(self, key: Hashable, make: Callable[[], PointRead | None]) -> PointRead | None:
+        """The look-up that ``make`` answers, found out once."""
         with self._lock:
             if key in self._points:
                 self._points.move_to_end(key)
                 return self._points[key]
-        made = point_read(query, state, database)
+        made = make()
         with self._lock:
             self._points[key] = made
             while len(self._points) > QUERIES_KEPT:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from lake import exec as engine
 from lake.db.names import qualified
 from lake.db.passing import selected
+from lake.db.point import point_read
 from lake.db.recall import may_remember, remembered, repeat_key
 from lake.db.repeats import Planned, detached, is_repeatable, tables_of, with_tables
 from lake.db.result import Result
@@ -152,7 +153,7 @@ class Run:
         if settings.rights is not None or self.session.temporary:
             return None
         key = (self.text, settings.dialect, catalog.state.definitions)
-        known = self.database.repeats.point(key, query, catalog.state, self.database.name)
+        known = self.database.repeats.point(key, lambda: point_read(query, catalog.state, self.database.name))
         values = None if known is None else known.values(self.parameters)
         if known is None or values is None:
             return None

@@ -60,6 +60,21 @@ RECALLED_CHARS: Final = 4 << 10  # of a statement whose answer is looked up on t
 RECALLED_BYTES: Final = 64 << 10  # of an answer that is encoded there
 
 
+class _Request:
+    """A request while it runs: a context."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def __enter__(self) -> None:
+        self._node.begin_request()
+
+    def __exit__(self, *_: object) -> None:
+        self._node.end_request()
+
+
 class _Kept(Struct):
     session: Session
     used_at: float
@@ -226,18 +241,21 @@ class Node:
             return None
         return session.recall(text, params, stale_ms, RECALLED_BYTES)
 
-    @contextlib.contextmanager
-    def request(self) -> Iterator[None]:
+    def request(self) -> _Request:
         """The time a door spends on one request; draining waits for it."""
+        return _Request(self)
+
+    def begin_request(self) -> None:
+        """One request more runs."""
         self._requests += 1
         HTTP_RUNNING.set(self._requests)
-        try:
-            yield
-        finally:
-            self._requests -= 1
-            HTTP_RUNNING.set(self._requests)
-            if not self._requests:
-                self._idle.set()
+
+    def end_request(self) -> None:
+        """One request less runs."""
+        self._requests -= 1
+        HTTP_RUNNING.set(self._requests)
+        if not self._requests:
+            self._idle.set()
 
     # --- rows --------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from lake.arrow_names import arrow_name
 from lake.db.result import Result
-from lake.db.values import json_values, text_values
+from lake.db.values import json_rows, json_values, text_values
 from lake.doors.http.lines import csv_field, csv_lines, json_lines
 from lake.doors.http.xlsx import xlsx
 from lake.types import Decimal, Float, Integer, Type
@@ -110,6 +110,9 @@ def _row(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> 
 
 def _json(result: Result) -> Iterator[bytes]:
     """An array with an object for each row, NULLs left out."""
+    if result.few is not None:
+        yield orjson.dumps(json_rows(result.few, result.names, result.types))
+        return
     before = b"["
     for batch in result.batches():
         if batch.num_rows:
