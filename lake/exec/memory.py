@@ -24,6 +24,9 @@ SPILL_BYTES_MIN: Final = 1 << 18
 """A state smaller than this is kept: writing it would free next to nothing."""
 
 
+HELD_BYTES_MIN: Final = 1 << 26
+"""A state smaller than this ends no query, however little memory there is: a table of few keys far apart takes some of it."""
+
 HELD_SHARE_MIN: Final = 16
 """A state that cannot be written ends its query when it is this part of the limit; a smaller one is not in the way."""
 
@@ -122,7 +125,7 @@ class Account:
         """
         self.set(size)
         limit = self._budget.limit
-        if size >= max(SPILL_BYTES_MIN, limit // HELD_SHARE_MIN) and self._budget.is_exceeded:
+        if size >= max(HELD_BYTES_MIN, limit // HELD_SHARE_MIN) and self._budget.is_exceeded:
             raise OutOfMemory(
                 f"{what} holds {size >> 20} MB, and all queries together may hold {limit >> 20} MB",
                 hint="LAKE_MEMORY_GB is what queries may hold",

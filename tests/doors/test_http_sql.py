@@ -270,9 +270,9 @@ def test_a_statement_timeout_of_the_session(node: Node, format: str) -> None:
 
 def test_whole_answers_are_held_by_the_memory_of_queries(tmp_path: Path) -> None:
     """Those in pieces may be of any size; the others are refused where they would take the node's memory."""
-    with running_node(tmp_path / "lake", environ={"LAKE_MEMORY_GB": "0.01"}) as small:
+    with running_node(tmp_path / "lake", environ={"LAKE_MEMORY_GB": "0.03"}) as small:
         for format in ("typed", "table"):
-            reply = ask(small, "SELECT * FROM range(2000000)", f"format={format}")
+            reply = ask(small, "SELECT * FROM range(20000000)", f"format={format}")
             assert header(reply, "x-lake-sqlstate") == "53200", reply.body
             assert ask(small, "SELECT 1 AS a", f"format={format}").status == 200
-        assert ask(small, "SELECT * FROM range(2000000)", "format=csv").status == 200
+        assert ask(small, "SELECT * FROM range(8000000)", "format=csv").status == 200

@@ -45,7 +45,7 @@ class DistinctOn(Breaker):
         rows = new_rows(state.table, make_batch([f"k{index}" for index in range(len(keys))], keys, batch.num_rows))
         if len(rows):
             state.batches.append(take_rows(select_columns(batch, self.columns), rows))
-        state.account.set(state.table.nbytes + sum(kept.nbytes for kept in state.batches))
+        state.account.hold(state.table.nbytes + sum(kept.nbytes for kept in state.batches), "DISTINCT ON")
 
     def merge(self, context: Context, states: Sequence[FirstRows]) -> Source:
         return Held(self.columns, [batch for state in states for batch in state.batches])

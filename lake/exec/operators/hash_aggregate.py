@@ -51,6 +51,10 @@ MANY_DIRECT_GROUPS: Final = 1 << 18
 MANY_DIRECT_SHARE: Final = 0.5
 """The same where keys lie so close that they are places in an array: looking up costs little, whatever their number."""
 
+GROUP_BYTES: Final = 1 << 20
+ONE_GROUP: Final = "a group of an aggregate"
+"""Groups as large as that on average are not many but large ones, and cannot be dealt to partitions."""
+
 SHIFT_MAX: Final = 1 << 31
 """A constant within such a distance from 0 and an INTEGER make a BIGINT that never overflows."""
 
@@ -203,10 +207,14 @@ class Groups:
 
 
 class WorkerState(msgspec.Struct):
-    """What one worker holds: its groups by grouping set, and where their rows go once they are too many."""
+    """What one worker holds: its groups by grouping set, and where their rows go once they are too many.
+
+    alone   of the one group of a set without keys, once rows are dealt, which it cannot be
+    """
 
     groups: list[Groups]
     account: Account
+    alone: Account
     buffers: list[PartitionBuffer] | None = None
 
 
@@ -248,7 +256,7 @@ class HashAggregate(Breaker):
             adds_up = all(map(_adds_up, make_tallies(self._layout.calls, context.settings)))
             self._finer = finer_sets(self.sets) if adds_up else (None,) * len(self.sets)
         made = [Groups(self._layout, keys, context) for keys in self.sets]
-        return WorkerState(made, context.budget.open(self.metrics))
+        return WorkerState(made, context.budget.open(self.metrics), context.budget.open(self.metrics))
 
     def absorb(self, state: WorkerState, batch: pa.RecordBatch) -> None:
         projection = self._narrow if state.buffers is None else self._projection  # pieces of a partition are of one type
@@ -258,6 +266,7 @@ class HashAggregate(Breaker):
             for groups, buffer, finer in zip(state.groups, state.buffers, self._finer, strict=True):
                 if finer is None:
                     buffer.add(rows) if groups.keys else groups.update(rows)
+            state.alone.hold(sum(groups.nbytes for groups in state.groups if not groups.keys), ONE_GROUP)
             return
         for groups, finer in zip(state.groups, self._finer, strict=True):
             if finer is None:
@@ -273,6 +282,7 @@ class HashAggregate(Breaker):
 
     def _deal(self, state: WorkerState) -> None:
         """From here on a worker deals its rows to partitions."""
+        state.account.set(sum(groups.nbytes for groups in state.groups if groups.keys))
         budget = self._context.budget
         state.buffers = [
             PartitionBuffer(self._make_scratch, budget.open(self.metrics), groups.keys) for groups in state.groups
@@ -289,6 +299,7 @@ class HashAggregate(Breaker):
             parts[index] = self._merged(index, parts, states, context)
         for state in states:
             state.account.close()
+            state.alone.close()
         in_order = [parts[index] for index in range(len(self.sets))]
         if any(isinstance(part, Partitioned) for part in in_order):
             return Partitions(self.columns, self, in_order)
@@ -393,7 +404,10 @@ class Partitioned:
             for batch in buffer.read_joined(number):
                 self.context.cancellation.check()
                 made.update(batch)
-                account.set(made.nbytes)
+                if made.nbytes < made.count * GROUP_BYTES:
+                    account.set(made.nbytes)
+                else:
+                    account.hold(made.nbytes, ONE_GROUP)
             buffer.drop(number)
         mappings = [
             made.merge_part(groups, order[starts[number] : starts[number + 1]], keys)

@@ -124,7 +124,7 @@ class CountedRows(Breaker):
         numbers = state.table.insert(keys) if keys else np.zeros(batch.num_rows, np.int64)
         for side in (0, 1):
             self._add(state, numbers[sides == side], side, None)
-        state.account.set(state.table.nbytes + state.counts.nbytes)
+        state.account.hold(state.table.nbytes + state.counts.nbytes, self.kind.name)
 
     def _add(self, state: RowCounts, numbers: Any, side: int, weights: Any) -> None:
         kinds = state.table.count if self.columns else 1
