@@ -1,6 +1,7 @@
 """What is remembered of queries that are asked again: their plans, and their answers until the next commit.
 
     plan      until a definition of the lake changes; its tables are looked up again at each use
+    columns   what a statement takes and answers, as long
     answer    as long as every table it read is what it was: the very entry of the catalog, with its files and its tail
 
 Only a query that answers the same whenever its tables are the same is remembered: no now(), no random(), no file, no system
@@ -14,7 +15,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct, structs
@@ -35,6 +36,7 @@ from lake.types import Type
 
 if TYPE_CHECKING:
     from lake.db.catalog import StatementCatalog
+    from lake.db.describe import Description
 
 QUERIES_KEPT: Final = 1_024
 ANSWERS_BYTES: Final = 64 << 20  # all together
@@ -88,43 +90,58 @@ class Answered:
         )
 
 
+V = TypeVar("V")
+
+
+class _Recent(Generic[V]):
+    """The QUERIES_KEPT values that were used last, by key. Threads share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Hashable, V] = OrderedDict()
+
+    def get(self, key: Hashable) -> V | None:
+        """The value of a key; None where it is not kept."""
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+            return found
+
+    def put(self, key: Hashable, value: V) -> None:
+        """Keeps a value; the one unused longest goes."""
+        with self._lock:
+            self._kept[key] = value
+            while len(self._kept) > QUERIES_KEPT:
+                self._kept.popitem(last=False)
+
+
 class Repeats:
     """Plans and answers by query; the one unused longest goes first. Threads share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._plans: OrderedDict[Hashable, Planned] = OrderedDict()
+        self._plans = _Recent[Planned]()
+        self._points = _Recent[tuple[PointRead | None]]()
+        self.descriptions: _Recent[Description] = _Recent()
         self._answers: OrderedDict[Hashable, Answered] = OrderedDict()
-        self._points: OrderedDict[Hashable, PointRead | None] = OrderedDict()
         self._bytes = 0
 
     def plan(self, key: Hashable) -> Planned | None:
         """The plan kept under a key."""
-        with self._lock:
-            found = self._plans.get(key)
-            if found is not None:
-                self._plans.move_to_end(key)
-            return found
-
-    def point(self, key: Hashable, make: Callable[[], PointRead | None]) -> PointRead | None:
-        """The look-up that ``make`` answers, found out once."""
-        with self._lock:
-            if key in self._points:
-                self._points.move_to_end(key)
-                return self._points[key]
-        made = make()
-        with self._lock:
-            self._points[key] = made
-            while len(self._points) > QUERIES_KEPT:
-                self._points.popitem(last=False)
-        return made
+        return self._plans.get(key)
 
     def keep_plan(self, key: Hashable, planned: Planned) -> None:
         """Keeps a plan."""
-        with self._lock:
-            self._plans[key] = planned
-            while len(self._plans) > QUERIES_KEPT:
-                self._plans.popitem(last=False)
+        self._plans.put(key, planned)
+
+    def point(self, key: Hashable, make: Callable[[], PointRead | None]) -> PointRead | None:
+        """The look-up that ``make`` answers, found out once."""
+        found = self._points.get(key)
+        if found is None:
+            found = (make(),)
+            self._points.put(key, found)
+        return found[0]
 
     def answer(self, key: Hashable, state: State, oldest: int | None = None) -> Answered | None:
         """The answer kept under a key, if it holds, or was made at ``oldest`` (microseconds) or later."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lake.db.describe import Description, describe
+from lake.db.describe import Description, describe, recall_description
 from lake.doors.postgres.commands import fetched_portal
 from lake.doors.postgres.parameters import type_of_oid
 from lake.doors.postgres.session import Client, Command, Statement
@@ -45,7 +45,10 @@ async def infer(connection: Connection, statement: Statement) -> Description:
         type = type_of_oid(declared) if declared else None
         if type is not None:
             known[number] = type
-    found = await connection.work(lambda: describe(source, connection.client.session, known))
+    session = connection.client.session
+    found = recall_description(source, session, known)
+    if found is None:
+        found = await connection.work(lambda: describe(source, session, known))
     inferred = [pg_oid(type) for type in found.parameters]
     for place, declared in enumerate(statement.oids[: len(inferred)]):
         inferred[place] = declared or inferred[place]

@@ -12,6 +12,7 @@ import pytest
 
 from lake.config import load
 from lake.db.database import Database
+from lake.doors.postgres import described
 from lake.doors.postgres.messages import encode
 from lake.doors.postgres.server import PostgresDoor
 from lake.net.node import Node
@@ -198,5 +199,28 @@ def test_blocks_errors_and_settings_go_message_by_message(database: Database) ->
         assert await guest.ask(_burst("s", b"1")) == first
         node.state = "draining"
         assert b"57P01" in await guest.ask(_burst("s", b"1"))
+
+    _run(database, test)
+
+
+def test_a_description_is_made_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until a definition changes, and not for a caller or types of parameters that are others."""
+    made = []
+    describe = described.describe
+    monkeypatch.setattr(described, "describe", lambda *given: made.append(given[0].text) or describe(*given))
+
+    async def test(guest: Guest, node: Node) -> None:
+        other = await _guest(node)
+        text = "SELECT id + $1 AS n, name FROM t"
+        first = await guest.ask(_prepare("s", text))
+        assert await other.ask(_prepare("s", text)) == first
+        assert made == [text]
+        assert await other.ask(_prepare("double", text, (701,))) != first
+        assert await guest.ask(_prepare("now", "SELECT now()")) == await guest.ask(_prepare("again", "SELECT now()"))
+        assert made == [text, text, "SELECT now()", "SELECT now()"]
+        await guest.query("ALTER TABLE t ADD COLUMN more INT")
+        assert await other.ask(_prepare("later", text)) == first
+        assert made[4:] == [text]
+        await other.leave()
 
     _run(database, test)
