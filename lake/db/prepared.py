@@ -76,7 +76,7 @@ def _parse(text: str, dialect: str) -> Prepared:
     assert len(statements) <= 1, "doors cut scripts into statements"
     if not statements:
         return Prepared(text, None, 0)
-    nodes = ast.walk(statements[0])
+    nodes = ast.walk(statements[0]) if "$" in text or "?" in text else ()
     numbers = [int(item.name) for item in nodes if isinstance(item, ast.Parameter) and item.name.isdigit()]
     return Prepared(text, statements[0], max(numbers, default=0))
 
