@@ -26,6 +26,7 @@ from lake.storage.catalog.model import Table
 from lake.types import TEXT
 
 _LINE_END: Final = re.compile(rb"\r\n?|\n")
+_END_OR_ESCAPE: Final = re.compile(rb"\\[\s\S]|\r\n|\r|\n")
 _STYLES: Final = {b"\n": fields.LF, b"\r\n": fields.CRLF, b"\r": fields.CR}
 _CONTROLS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
@@ -162,9 +163,11 @@ for _letter, _control in _CONTROLS.items():
 
 def _after_header(copy: Copy, body: bytes, is_last: bool) -> tuple[int, int]:
     """Where the rows behind the line of names begin and how that line ends; 0 where its end has not come."""
-    for found in _LINE_END.finditer(body):
+    for found in (_LINE_END if copy.csv else _END_OR_ESCAPE).finditer(body):
         if found.end() == len(body) and not is_last:
             break  # a newline may follow a return
+        if found[0].startswith(b"\\"):
+            continue
         if not copy.csv or body.count(copy.quote.encode(), 0, found.start()) % 2 == 0:
             return found.end(), _STYLES[found[0]]
     return (len(body) if is_last else 0), fields.UNKNOWN

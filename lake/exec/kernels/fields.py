@@ -115,7 +115,11 @@ def split_text(
             if ends <= 0:
                 break
             at += ends
-        if column == columns:
+        if column >= columns:  # told of where the row ends, for what is wrong further on in it is told before
+            column += 1
+            start, escaped = at, False
+            if kind == DELIMITER:
+                continue
             marks[STATE] = EXTRA
             break
         starts[column, row] = start
@@ -192,7 +196,11 @@ def split_csv(
             if ends <= 0:
                 break
             at += ends
-        if column == columns:
+        if column >= columns:  # as in split_text
+            column += 1
+            start, quotes = at, np.int64(0)
+            if kind == DELIMITER:
+                continue
             marks[STATE] = EXTRA
             break
         starts[column, row] = start

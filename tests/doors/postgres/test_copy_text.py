@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lake.doors.postgres.copy import parse_copy
@@ -65,6 +65,11 @@ def _asked(db: psycopg.Connection[Any], form: str, body: bytes) -> Rows | str:
 
 @settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(form=st.sampled_from(FORMS), words=st.lists(st.sampled_from(PIECES), max_size=14), cuts=st.lists(st.integers(0, 30), max_size=3))
+@example(form="(FORMAT csv)", words=[',,,"'], cuts=[])
+@example(form="(FORMAT csv)", words=[",,,", "\r", "x", "\n"], cuts=[])
+@example(form="", words=["\t\t\t", "\r", "x", "\n"], cuts=[2])
+@example(form="", words=["\t\t\t", "x", "\n", "1\t2\n"], cuts=[])
+@example(form="(HEADER)", words=["\\", "\n", "a\n", "1\t2\n"], cuts=[1])
 def test_rows_are_those_of_postgres(
     theirs: psycopg.Connection[Any], form: str, words: list[str], cuts: list[int]
 ) -> None:
