@@ -137,7 +137,7 @@ class KeptPieces:
 
     def of(self, reader: Reader, file: DataFile, wanted: Sequence[Wanted]) -> Piece:
         """The keys of a whole file, rows that are gone too."""
-        name = (file.path, tuple(column.stored for column in wanted))
+        name = (file.path, tuple(column.hot_name for column in wanted))
         with self._lock:
             found = self._kept.get(name)
             if found is not None:

@@ -147,6 +147,11 @@ class Wanted(Struct, frozen=True):
         """A column of a table under its name."""
         return Wanted(column.name, column.stored, column.type, column.missing)
 
+    @property
+    def hot_name(self) -> str:
+        """Its name among hot columns: clones share files that lack a column, each with a value of its own for it."""
+        return f"{self.stored} {self.missing.hex()}" if self.missing else self.stored
+
     @staticmethod
     def kept(column: Column) -> Wanted:
         """A column of a table under its stored name."""
@@ -272,7 +277,7 @@ def group_arrays(
             found[column.stored] = system_column(file, group, column.stored)
             continue
         physical = column.type.physical
-        kept = reader.hot.get((file.path, group, column.stored), physical)
+        kept = reader.hot.get((file.path, group, column.hot_name), physical)
         if kept is not None:
             found[column.stored] = kept if narrow else widened(kept, physical)
         else:
@@ -280,7 +285,7 @@ def group_arrays(
     if missing:
         for column, array in zip(missing, _decode(reader, file, group, missing)):
             found[column.stored] = array
-            reader.hot.put((file.path, group, column.stored), array, column.type.physical)
+            reader.hot.put((file.path, group, column.hot_name), array, column.type.physical)
     return found
 
 
@@ -291,7 +296,7 @@ def _living_arrays(
     stamp = visible.stamp
     found: dict[str, pa.Array] = {}
     for column in columns:
-        key = (file.path, group, column.stored + LIVING)
+        key = (file.path, group, column.hot_name + LIVING)
         kept = reader.hot.get(key, column.type.physical, stamp) if stamp else None
         if kept is not None:
             found[column.stored] = kept
@@ -304,7 +309,7 @@ def _living_arrays(
             # What is not in the file is not kept under its name: a transaction sees its own files under ids yet to be given.
             in_file = column.stored != PLACE and (file.has_system or column.stored not in SYSTEM_COLUMNS)
             if stamp and in_file:
-                key = (file.path, group, column.stored + LIVING)
+                key = (file.path, group, column.hot_name + LIVING)
                 reader.hot.put(key, found[column.stored], column.type.physical, stamp)
     arrays = [found[column.stored] for column in columns]
     return arrays if narrow else [widened(array, column.type.physical) for array, column in zip(arrays, columns)]
