@@ -21,7 +21,7 @@ from lake.doors.postgres import copy_run
 from lake.doors.postgres.burst import BIND_COMPLETE, answer_at_once
 from lake.doors.postgres.commands import ALL, Reply, run_command
 from lake.doors.postgres.copy import parse_copy
-from lake.doors.postgres.described import check_same, definitions_of, described_command, infer
+from lake.doors.postgres.described import check_same, definitions_of, described_command, infer, told_of
 from lake.doors.postgres.messages import encode, error_fields
 from lake.doors.postgres.parameters import decode_parameter
 from lake.doors.postgres.portals import Portal, Running
@@ -382,6 +382,8 @@ class Connection:
             found = portal.running.description
         elif portal.running is not None:
             found = portal.running.description
+        elif (told := told_of(portal.statement, self.client)) is not None:
+            found = told
         else:
             assert isinstance(source, Prepared)
             found = await self.work(lambda: describe(source, self.client.session, {}))

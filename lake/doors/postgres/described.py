@@ -28,6 +28,13 @@ async def check_same(connection: Connection, statement: Statement) -> None:
     statement.definitions = definitions
 
 
+def told_of(statement: Statement | None, client: Client) -> Description | None:
+    """What a client was told of a statement, as long as no definition has changed."""
+    if statement is None or statement.definitions != definitions_of(client):
+        return None
+    return statement.told
+
+
 def definitions_of(client: Client) -> int:
     """The number of the lake's definitions, which each CREATE, ALTER and DROP raises."""
     return client.session.database.lake.state.definitions

@@ -78,10 +78,23 @@ def _digits(value: int) -> bytes:
     return b"%d" % value
 
 
+def _double(value: float) -> bytes:
+    """Shortest digits that read back alike, as Postgres writes them: from 1e15 on with an exponent."""
+    if value - value != 0.0:
+        return b"NaN" if value != value else b"Infinity" if value > 0 else b"-Infinity"
+    text = repr(value).removesuffix(".0")
+    if not 1e15 <= abs(value) < 1e16:
+        return text.encode()
+    digits = text.lstrip("-").replace(".", "")
+    mantissa = f"{digits[0]}.{digits[1:]}".rstrip("0").rstrip(".")
+    return f"{'-' * (value < 0)}{mantissa}e+15".encode()
+
+
 _ENCODERS: Final[dict[tuple[Type, int], Encode]] = {
     **{(Integer(bits), 0): _digits for bits in (8, 16, 32, 64)},
     **{(Integer(bits), 1): struct.Struct(form).pack for bits, form in ((8, "!h"), (16, "!h"), (32, "!i"), (64, "!q"))},
     **{(Float(bits), 1): struct.Struct(form).pack for bits, form in ((32, "!f"), (64, "!d"))},
+    (Float(64), 0): _double,
     **{(Boolean(), format): _TRUTHS[format].__getitem__ for format in (0, 1)},
     **{(Text(), format): str.encode for format in (0, 1)},
     (Uuid(), 0): str.encode,
