@@ -22,7 +22,6 @@ from lake.doors.postgres.messages import encode
 from lake.doors.postgres.parameters import decode_parameter
 from lake.doors.postgres.portals import Portal, description_of
 from lake.doors.postgres.rows import row_description
-from lake.errors import LakeError
 
 if TYPE_CHECKING:
     from lake.db.result import Result
@@ -106,16 +105,16 @@ def answer_at_once(client: Client, data: bytes) -> bytes | None:
     statement = client.statements.get(data[_NAME_AT : end - 1].decode("utf-8", "replace"))
     if statement is None or not statement.is_at_hand or client.told_of is not client.session.settings.texts:
         return None
-    burst = statement.burst
-    if burst is None or not data.startswith(burst.head, end):
-        burst = statement.burst = _burst_of(statement, data, end)
     made = None
-    if burst is not None:
-        try:
-            values = burst.values(data, end + len(burst.head))
-            made = None if values is None else burst.answer(client, values)
-        except (LakeError, struct.error):
-            pass  # it will be said message by message
+    try:
+        burst = statement.burst
+        if burst is None or not data.startswith(burst.head, end):
+            burst = statement.burst = _burst_of(statement, data, end)
+        values = None if burst is None else burst.values(data, end + len(burst.head))
+        if burst is not None and values is not None:
+            made = burst.answer(client, values)
+    except Exception:  # whatever is wrong is wrong message by message too, and said there
+        pass
     statement.is_at_hand = made is not None
     return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from lake.config import load
 from lake.db.database import Database
 from lake.doors.postgres import described
+from lake.doors.postgres.burst import answer_at_once
 from lake.doors.postgres.messages import encode
 from lake.doors.postgres.server import PostgresDoor
 from lake.net.node import Node
@@ -44,6 +46,7 @@ class Guest:
     """A client of a door in this process."""
 
     def __init__(self, door: PostgresDoor) -> None:
+        self.door = door
         self._wire, self._pipe = door._accept(), Pipe()
         self._wire.connection_made(self._pipe)
 
@@ -142,6 +145,29 @@ def test_a_burst_is_answered_as_its_messages_are(
                 await guest.ask(burst)
             if not burst.count(b" 3 ") and b"\xff\xff\xff\xff" not in burst:
                 assert guest.send(burst) == pieces, "answered at once"
+        await other.leave()
+
+    _run(database, test)
+
+
+def test_no_byte_of_a_burst_is_taken_for_granted(database: Database) -> None:
+    """With any byte another, the messages are answered at once only as they are one by one."""
+
+    async def test(guest: Guest, node: Node) -> None:
+        other = await _guest(node)
+        burst = _burst("s", BIG_1, formats=[1], results=[1])
+        for each in (guest, other):
+            await each.ask(_prepare("s", LOOK_UP, (20,)))
+            await each.ask(burst)
+        client = next(iter(guest.door._connections.values())).client
+        known = client.statements["s"]
+        for place, value in itertools.product(range(len(burst)), (0, 1, 2, 127, 255)):
+            changed = burst[:place] + bytes([value]) + burst[place + 1 :]
+            known.is_at_hand, known.bursts = True, 0
+            made = answer_at_once(client, changed)
+            if made is not None:
+                other.send(changed[:7])
+                assert made == await other.ask(changed[7:]), f"byte {place} is {value}"
         await other.leave()
 
     _run(database, test)
