@@ -59,7 +59,10 @@ def encoders_of(types: Sequence[Type], formats: Sequence[int]) -> list[Encode | 
 
 @per_row
 def few_rows(rows: Sequence[tuple[Any, ...]], encoders: Sequence[Encode]) -> bytes:
-    """The DataRow messages of rows of values in physical form, at most VALUES_MAX of them."""
+    """The DataRow messages of rows of values in physical form.
+
+    Goes row by row: there are at most VALUES_MAX values.
+    """
     parts: list[bytes] = []
     for row in rows:
         values: list[bytes] = []
