@@ -12,7 +12,7 @@ import pytest
 
 import lake
 
-MODULES_MAX: Final = 265
+MODULES_MAX: Final = 266
 """Of the lake's own for SELECT 1; a module more takes half a millisecond."""
 
 HELP_NEEDS_NO: Final = ("numpy", "pyarrow", "lark", "asyncio", "ssl", "http.client", "lake.embedded", "lake.sql", "lake.storage")
