@@ -35,9 +35,12 @@ def recall_row(
     if known is None or values is None:
         return None
     try:
-        return known.peek(database.lake, state, values)
+        found = known.peek(database.lake, state, values)
     except NotInMemory:
         return None
+    if session.transaction is not None:
+        session.transaction.recalled(known.table, values)
+    return found
 
 
 def repeat_key(

@@ -169,9 +169,7 @@ class Session:
         open_ = self.transaction
         if open_ is None or isinstance(stmt, ast.Transaction):
             return
-        self._check_idle(open_)
-        if open_.failed:
-            raise FailedTransaction(FAILED)
+        self._check_open(open_)
         if handler.audit == "ddl" and not self.defines_own(stmt):
             raise FeatureNotSupported(f"{handler.tag} inside a transaction is not supported")
 
@@ -185,6 +183,12 @@ class Session:
                 return all(name in self.temporary.state.names for name in named)
             case _:
                 return False
+
+    def _check_open(self, open_: Transaction) -> None:
+        """25P02 of a transaction that takes no statement any more."""
+        self._check_idle(open_)
+        if open_.failed:
+            raise FailedTransaction(FAILED)
 
     def _check_idle(self, open_: Transaction) -> None:
         """Rolls back a transaction that nobody used for too long; what is left to its session is ROLLBACK."""
@@ -288,15 +292,20 @@ class Session:
         None where it has to be run. It neither blocks nor waits: an event loop may call it. Whatever is wrong is for
         ``execute`` to say.
         """
-        if self.transaction is not None or not self._lock.acquire(blocking=False):
+        if not self._lock.acquire(blocking=False):
             return None
         try:
             caller, rights = self.caller()
             caller.require(Role.READ)
             own = text[stmt.span.start : stmt.span.end] if stmt.span else text
             accounted = Accounted(self, stmt, own)
-            state = self.database.lake.state
+            open_ = self.transaction
+            if open_ is not None:
+                self._check_open(open_)
+            state = self.database.lake.state if open_ is None else open_.state
             found = None if rights is not None else recall_row(self, stmt.query, own, parameters, state)
+            if found is None and open_ is not None:
+                return None
             if found is None:
                 key = repeat_key(self, own, parameters, rights, state)
                 found = None if key is None else remembered(self, key, state, stale_ms, bytes_max)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -65,13 +66,7 @@ class SessionSettings:
     def milliseconds(self, name: str) -> float:
         """A time setting in milliseconds, which may have its unit with it: ``5s``, ``1min``; 0 where it is none."""
         setting = self.get(name)
-        text = "" if setting is None else setting.value.strip().lower()
-        factor = 1
-        for unit, each in (("ms", 1), ("min", 60_000), ("s", 1_000), ("h", 3_600_000)):
-            if text.endswith(unit):
-                text, factor = text.removesuffix(unit).strip(), each
-                break
-        return float(text) * factor if text.replace(".", "", 1).isdigit() else 0.0
+        return 0.0 if setting is None else _milliseconds(setting.value)
 
     def put(self, name: str, setting: Setting) -> None:
         """Changes a setting."""
@@ -87,6 +82,16 @@ class SessionSettings:
     def texts(self) -> Mapping[str, str]:
         """The values by name; the mapping never changes."""
         return self._texts
+
+
+@lru_cache(64)
+def _milliseconds(text: str) -> float:
+    text, factor = text.strip().lower(), 1
+    for unit, each in (("ms", 1), ("min", 60_000), ("s", 1_000), ("h", 3_600_000)):
+        if text.endswith(unit):
+            text, factor = text.removesuffix(unit).strip(), each
+            break
+    return float(text) * factor if text.replace(".", "", 1).isdigit() else 0.0
 
 
 def change_setting(settings: SessionSettings, name: str, value: str | None) -> None:

@@ -81,6 +81,24 @@ def test_it_does_not_where_an_answer_would_be_another(database: Database, before
     assert value(other, 2) == 10
 
 
+@pytest.mark.parametrize("key", [1, 2])
+def test_a_row_that_is_recalled_was_read(database: Database, key: int) -> None:
+    mine, other = Session(database), Session(database)
+    value(mine, key)
+    mine.execute("BEGIN")
+    recalled = mine.recall("SELECT v FROM t WHERE k = $k", {"k": key}, None)
+    assert recalled is not None
+    assert recalled.rows() == [(0,)]
+    add(other, 2, 10)
+    add(mine, 2)
+    if key == 2:
+        with pytest.raises(SerializationFailure):
+            mine.execute("COMMIT")
+    else:
+        mine.execute("COMMIT")
+    assert value(other, 2) == (10 if key == 2 else 11)
+
+
 def test_it_does_not_past_a_definition(database: Database) -> None:
     mine, other = Session(database), Session(database)
     mine.execute("BEGIN")

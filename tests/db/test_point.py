@@ -114,8 +114,10 @@ def test_a_row_in_memory_is_recalled_without_waiting(db: EmbeddedConnection) -> 
         found = db.session.recall(text, {"id": id}, None)
         assert found is not None and found.rows() == rows
     db.session.begin()
-    assert db.session.recall(text, {"id": 20}, None) is None, "a transaction sees rows of its own"
+    db.session.execute("UPDATE n SET value = 7 WHERE id = 20")
+    found = db.session.recall(text, {"id": 20}, None)
     db.session.rollback()
+    assert found is not None and found.rows() == [("name 20", 7.0)], "a transaction sees rows of its own"
 
 
 @pytest.mark.parametrize("limit", ["lookup.AT_ONCE_FILES_MAX", "keyed.AT_ONCE_ROWS_MAX"])

@@ -120,15 +120,6 @@ def keys_of(table: Table, batches: Sequence[pa.RecordBatch]) -> Keys | None:
     return ordered.take(np.flatnonzero(~ordered.repeats()))
 
 
-def encode_key(table: Table, values: Sequence[object]) -> Keys | None:
-    """The key whose values, in its order and in physical form, are given; None where a column cannot hold its own."""
-    try:
-        arrays = [pa.array([value], column.type.physical) for value, column in zip(values, table.key, strict=True)]
-    except (pa.ArrowException, OverflowError):
-        return None
-    return encode(arrays, [column.type for column in table.key])
-
-
 def check_keys(before: Snapshot, now: State, table: Table, keys: Keys) -> None:
     """Refuses keys that were written between a snapshot and a state.
 

@@ -259,8 +259,11 @@ def _marker(table: Table, old: pa.RecordBatch) -> pa.RecordBatch:
     return _row({**arrays, **gone}, is_marker=True)
 
 
+_MARKS: Final = {given: pa.array([given]) for given in (False, True)}
+
+
 def _row(arrays: Mapping[str, pa.Array], *, is_marker: bool) -> pa.RecordBatch:
-    hidden = {DELETED: pa.array([is_marker]), **{name: arrays[name] for name in (ROW_ID, CREATED_AT)}}
+    hidden = {DELETED: _MARKS[is_marker], **{name: arrays[name] for name in (ROW_ID, CREATED_AT)}}
     found = {name: each for name, each in arrays.items() if name not in hidden} | hidden
     plain = [each.dictionary_decode() if pa.types.is_dictionary(each.type) else each for each in found.values()]
     return pa.RecordBatch.from_arrays(plain, names=list(found))

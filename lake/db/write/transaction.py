@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from lake.db.write.keyed import check_keys, encode_key, keys_of
+from lake.db.write.keyed import check_keys, keys_of
 from lake.errors import FeatureNotSupported, InvalidSavepoint, ProgramLimitExceeded, SerializationFailure
 from lake.storage.catalog.changes import DEFINITIONS, AddFiles, Advance, AppendRows, Change, DeleteRows, Truncate
 from lake.storage.catalog.deletes import Numbers, encode_numbers
@@ -35,9 +35,10 @@ from lake.storage.catalog.state import State
 from lake.storage.commits.sequencer import Acknowledged, Append, Flush
 from lake.storage.tables.columns import aligned
 from lake.storage.tables.keys import Keys
+from lake.storage.tables.lookup import key_of
 from lake.storage.tables.read import PLACE_BITS
 from lake.storage.tables.snapshot import Snapshot
-from lake.storage.tail.tail import tail_since
+from lake.storage.tail.tail import tail_since, written_batches
 
 if TYPE_CHECKING:
     from lake.db.database import Database
@@ -106,6 +107,14 @@ class Transaction:
             self._look = None
             self._keys.append((table, keys))
 
+    def recalled(self, table: int, key: Sequence[object]) -> None:
+        """The row of this key, or that there is none, was answered from ``state``."""
+        keys = self._encoded(table, key)
+        if keys is None or len(self._keys) >= KEYS_MAX:
+            self._stays = True
+        else:
+            self._keys.append((table, keys))
+
     def claim(self, snapshot: Snapshot, table: Table, key: Sequence[object]) -> bool:
         """Waits for a row's turn to be changed; whether the transaction begins later than it did.
 
@@ -128,7 +137,7 @@ class Transaction:
     def _encoded(self, table: int, key: Sequence[object]) -> Keys | None:
         """A key that is compared; None where a row is not the newest of its key alone."""
         found = self.base.state.tables.get(table)
-        return None if found is None or found.kind != "upsert" else encode_key(found, key)
+        return None if found is None or found.kind != "upsert" else key_of(found.key, key)
 
     # --- statements --------------------------------------------------------------------------------------------------
 
@@ -325,8 +334,8 @@ class _Net:
             places = [rows + (numbered[path] << PLACE_BITS) for path, rows in gone.items() if path not in new]
             self.places = np.concatenate([*places, tail.at[(tail.numbers > base.state.number) & (tail.at < tail_rows)]])
         own = None if mine.tail is None else tail_since(mine.tail, tail_rows)
-        chunks = () if own is None else own.chunks(None)
-        self.appends = self._appends(chunks, tail_rows, tail.at, base.state.next_row_id)
+        written = () if own is None else written_batches(own.oldest_first(), None)
+        self.appends = self._appends(written, tail_rows, tail.at, base.state.next_row_id)
         self.keys = keys_of(table, [append.batch for append in self.appends]) if table.design.key else None
         self.check = self._database.unique_check(table)
         if self.check is not None:
@@ -336,11 +345,11 @@ class _Net:
                 self.check.add_files(mine, added, self.own)
 
     def _appends(
-        self, chunks: tuple[pa.RecordBatch, ...], start: int, dead: Numbers, next_row_id: int
+        self, written: Iterable[pa.RecordBatch], start: int, dead: Numbers, next_row_id: int
     ) -> list[Append]:
         """The transaction's own rows, of which those at ``dead`` are gone; the first is row ``start`` of the tail."""
         made: list[Append] = []
-        for chunk in chunks:
+        for chunk in written:
             end = start + chunk.num_rows
             if len(dead):
                 rows = np.arange(start, end)
@@ -348,8 +357,11 @@ class _Net:
             start = end
             if not chunk.num_rows:
                 continue
-            is_old = chunk.column(ROW_ID).to_numpy() < next_row_id
             columns = [name for name in chunk.schema.names if name not in SYSTEM_COLUMNS]
+            if ROW_ID not in chunk.schema.names:
+                made.append(Append(self.table.id, chunk.select(columns)))
+                continue
+            is_old = chunk.column(ROW_ID).to_numpy() < next_row_id
             for flags, names in ((is_old, [*columns, ROW_ID, CREATED_AT]), (~is_old, columns)):
                 if flags.any():
                     kept = chunk if flags.all() else chunk.filter(pa.array(flags))

@@ -22,6 +22,7 @@ from lake.doors.postgres.messages import encode
 from lake.doors.postgres.parameters import decode_parameter
 from lake.doors.postgres.portals import Portal, description_of
 from lake.doors.postgres.rows import row_description
+from lake.doors.postgres.session import READY
 
 if TYPE_CHECKING:
     from lake.db.result import Result
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 BURST_BYTES_MAX: Final = 4 << 10
 FORMS_MAX: Final = 8  # of one statement; a client that changes it each time gains nothing here
 BIND_COMPLETE: Final = encode("BindComplete")
-READY: Final = encode("ReadyForQuery", "I")
 _NAME_AT: Final = 6  # behind the tag, the size and the empty name of the portal
 _SIZE: Final = struct.Struct("!i")
 
@@ -87,7 +87,7 @@ class Burst:
             self._describe(found)
             self._definitions = definitions
         rows, count = rows_at_hand(found, self._columns, session.settings.texts["timezone"], self._encoders)
-        return b"".join((self._lead, rows, _selected(count), READY))
+        return b"".join((self._lead, rows, _selected(count), READY[client.status]))
 
     def _describe(self, found: Result) -> None:
         """Notes what comes before the rows as long as no definition changes."""

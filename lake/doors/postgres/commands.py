@@ -51,10 +51,13 @@ class Reply:
     closing: tuple[Portal, ...] = ()
 
 
+AT_ONCE: Final = ("BEGIN", "START")  # neither read nor wait
+
+
 def run_command(
     command: Command, client: Client, arguments: Sequence[Argument], formats: Sequence[int], cancellation: Cancellation
 ) -> Reply:
-    """Runs a command; on a worker thread, as DECLARE starts its query."""
+    """Runs a command; on a worker thread, as DECLARE starts its query, but for those of ``AT_ONCE``."""
     return COMMANDS[command.word](_Call(command.piece.bare.rstrip(";"), client, arguments, formats, cancellation))
 
 

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from lake import log
@@ -19,14 +20,14 @@ from lake.db.describe import Description, describe
 from lake.db.prepared import Prepared
 from lake.doors.postgres import copy_run
 from lake.doors.postgres.burst import BIND_COMPLETE, answer_at_once
-from lake.doors.postgres.commands import ALL, Reply, run_command
+from lake.doors.postgres.commands import ALL, AT_ONCE, Reply, run_command
 from lake.doors.postgres.copy import parse_copy
 from lake.doors.postgres.described import check_same, definitions_of, described_command, infer, told_of
 from lake.doors.postgres.messages import encode, error_fields
 from lake.doors.postgres.parameters import decode_parameter
 from lake.doors.postgres.portals import Portal, Running
 from lake.doors.postgres.rows import row_description
-from lake.doors.postgres.session import BLOCK, FAILED, IDLE, Client, Command, Statement, parse_one, parse_script
+from lake.doors.postgres.session import BLOCK, IDLE, READY, Client, Command, Statement, parse_one, parse_script
 from lake.doors.postgres.startup import start, tell_settings
 from lake.doors.postgres.wire import Gone, Wire
 from lake.errors import (
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SIGN_IN_SECS: Final = 60.0  # as Postgres's authentication_timeout
 PARSE_COMPLETE: Final = encode("ParseComplete")
-READY: Final = {status: encode("ReadyForQuery", status) for status in (IDLE, BLOCK, FAILED)}
 
 
 class Connection:
@@ -239,9 +239,8 @@ class Connection:
         """Starts a statement or runs a command, and tells its notices."""
         client, source = self.client, portal.source
         if isinstance(source, Command):
-            reply = await self.work(
-                lambda: run_command(source, client, portal.arguments, portal.formats, self.cancellation)
-            )
+            command = partial(run_command, source, client, portal.arguments, portal.formats, self.cancellation)
+            reply = command() if source.word in AT_ONCE else await self.work(command)
             for code, text in reply.notices:
                 self._send_notice(code, text, "WARNING")
             return reply
@@ -462,7 +461,7 @@ class Connection:
 
     def _close_portal(self, name: str) -> None:
         portal = self.client.portals.pop(name, None)
-        if portal is not None and portal.running is not None:
+        if portal is not None and portal.running is not None and not portal.running.is_finished:
             self.node.background(portal.running.close)
 
     async def flush(self, fields: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from lake.db.describe import Description
 from lake.db.prepared import Prepared, prepare
 from lake.db.session import Session
+from lake.doors.postgres.messages import encode
 from lake.doors.postgres.portals import Portal
 from lake.doors.postgres.split import Piece, split
 from lake.errors import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from lake.doors.postgres.burst import Burst
 
 IDLE, BLOCK, FAILED = "I", "T", "E"
+READY: Final = {status: encode("ReadyForQuery", status) for status in (IDLE, BLOCK, FAILED)}
 NAMED_MAX: Final = 10_000  # statements, and portals, of one connection
 REPORTED: Final = {
     "server_version": "server_version", "server_encoding": "server_encoding", "client_encoding": "client_encoding",

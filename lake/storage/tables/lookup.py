@@ -80,7 +80,7 @@ def look_up(
     values  of the key's columns, in physical form
     """
     rule = keyed.rule(table)
-    probe = _probe(rule.key, values)
+    probe = key_of(rule.key, values)
     if probe is None:
         return []  # no row of the table can have a value that its column cannot hold
     _check_near(reader, table, rule)
@@ -121,7 +121,7 @@ def look_up_values(
         stored = next(iter(look_up(keyed, reader, table, tail, values, wanted, now)), None)
     else:
         _check_near(reader, table, rule)
-        probe = _probe(rule.key, values)
+        probe = key_of(rule.key, values)
         stored = None if probe is None else _stored(keyed, reader, rule, table, tail, values, probe)
         if isinstance(stored, pa.RecordBatch):
             stored = read_chunk(stored, wanted)[0]
@@ -188,7 +188,7 @@ def _is_gone(row: pa.RecordBatch) -> bool:
     return DELETED in row.schema.names and row.column(DELETED)[0].as_py() is True
 
 
-def _probe(key: Sequence[Column], values: Sequence[object]) -> Keys | None:
+def key_of(key: Sequence[Column], values: Sequence[object]) -> Keys | None:
     """The one key that ``values`` are, or None of a value that its column cannot hold."""
     try:
         if len(key) == 1 and isinstance(key[0].type, Integer) and isinstance(values[0], int):

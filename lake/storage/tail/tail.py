@@ -11,7 +11,7 @@ result on the link; the next reader, of a newer link, starts from there.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -78,26 +78,11 @@ class TailPart:
 
     def chunk(self, store: ObjectStore | None) -> pa.RecordBatch:
         """The rows with their system columns at the end."""
-        return self._with_system(self.batch(store), 0)
+        return _with_system([self], self.batch(store))
 
     def row(self, number: int, store: ObjectStore | None) -> pa.RecordBatch:
         """One of the rows, with its system columns."""
-        return self._with_system(self.batch(store).slice(number, 1), number)
-
-    def _with_system(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
-        """``batch``, whose first row is the part's row ``first``, with what it lacks of system columns."""
-        if self.row_id < 0:
-            return batch
-        rows = batch.num_rows
-        found = dict(zip(batch.schema.names, batch.columns))
-        created = _repeated(self.created, rows).view(SYSTEM_COLUMNS[CREATED_AT].physical)
-        ids = found.pop(ROW_ID, None)
-        if ids is None:
-            ids = pa.array(np.arange(self.row_id + first, self.row_id + first + rows, dtype=np.int64))
-        system = {ROW_ID: ids, VERSION: _repeated(self.version, rows), CREATED_AT: created, UPDATED_AT: created}
-        given = {name: found.pop(name) for name in system if name in found}
-        found |= system | given
-        return pa.RecordBatch.from_arrays(list(found.values()), names=list(found))
+        return _with_system([self], self.batch(store).slice(number, 1), number)
 
     def after(self, number: int) -> TailPart | None:
         """The rows of commits after ``number``, or None if there are none."""
@@ -156,7 +141,7 @@ class Tail:
             known = () if link is None or link._chunks is None else link._chunks
             if len(links) > 1:
                 # The link before is where transactions go on from: they put nothing together that another has.
-                made = (each.part.chunk(store) for each in reversed(links[1:]))
+                made = _chunks_of([each.part for each in reversed(links[1:])], store)
                 known = links[1]._chunks = tuple(_put_together(list(known), made))
             self._chunks = tuple(_put_together(list(known), [self.part.chunk(store)]))
         return self._chunks
@@ -176,8 +161,61 @@ class Tail:
         return chunk.slice(number, 1)
 
 
-def _repeated(value: int, rows: int) -> pa.Array:
-    return pa.array([value]) if rows == 1 else pa.array(np.full(rows, value, np.int64))
+def written_batches(parts: Iterable[TailPart], store: ObjectStore | None) -> Iterator[pa.RecordBatch]:
+    """The rows of parts as they were written, those of neighbours alike as one batch."""
+    return (batch for _, batch in _runs(parts, store))
+
+
+def _chunks_of(parts: Iterable[TailPart], store: ObjectStore | None) -> Iterator[pa.RecordBatch]:
+    """The rows of parts with their system columns, which cost little for a part that is like its neighbours."""
+    return (_with_system(run, batch) for run, batch in _runs(parts, store))
+
+
+def _runs(parts: Iterable[TailPart], store: ObjectStore | None) -> Iterator[tuple[list[TailPart], pa.RecordBatch]]:
+    """Neighbours whose rows have the same columns and that all lack system columns or are alone, and their rows."""
+    run: list[TailPart] = []
+    batches: list[pa.RecordBatch] = []
+    rows = 0
+    for part in parts:
+        batch = part.batch(store)
+        if run and not (
+            part.row_id >= 0 <= run[0].row_id
+            and rows + part.rows <= CHUNK_ROWS
+            and batch.schema.equals(batches[0].schema)
+        ):
+            yield run, _joined(batches)
+            run, batches, rows = [], [], 0
+        run.append(part)
+        batches.append(batch)
+        rows += part.rows
+    if run:
+        yield run, _joined(batches)
+
+
+def _with_system(parts: Sequence[TailPart], batch: pa.RecordBatch, first: int = 0) -> pa.RecordBatch:
+    """``batch`` with what it lacks of system columns.
+
+    batch  the rows of parts that are alike; of a single part those from row ``first``
+    """
+    if parts[0].row_id < 0:
+        return batch
+    counts = [part.rows for part in parts] if len(parts) > 1 else [batch.num_rows]
+    found = dict(zip(batch.schema.names, batch.columns))
+    created = _repeated([part.created for part in parts], counts).view(SYSTEM_COLUMNS[CREATED_AT].physical)
+    ids = found.pop(ROW_ID, None)
+    if ids is None:
+        starts = np.cumsum([0, *counts[:-1]])
+        each = np.array([part.row_id for part in parts]) + (first - starts)
+        ids = pa.array(np.repeat(each, counts) + np.arange(batch.num_rows))
+    versions = _repeated([part.version for part in parts], counts)
+    system = {ROW_ID: ids, VERSION: versions, CREATED_AT: created, UPDATED_AT: created}
+    given = {name: found.pop(name) for name in system if name in found}
+    found |= system | given
+    return pa.RecordBatch.from_arrays(list(found.values()), names=list(found))
+
+
+def _repeated(values: list[int], counts: list[int]) -> pa.Array:
+    return pa.array(np.repeat(np.array(values, np.int64), counts))
 
 
 def tail_of(parts: Iterable[TailPart]) -> Tail | None:
@@ -220,7 +258,7 @@ def consolidated(tail: Tail, store: ObjectStore | None) -> list[TailPart]:
         if part is not None and part.segment is None:
             run.append(part)
             continue
-        for chunk in _put_together([], (inline.chunk(store) for inline in run)):
+        for chunk in _put_together([], _chunks_of(run, store)):
             versions = chunk.column(VERSION)
             first, last = versions[0].as_py(), versions[-1].as_py()
             made = TailPart(
@@ -257,5 +295,9 @@ def _push(chunks: list[pa.RecordBatch], batches: list[pa.RecordBatch]) -> None:
             break
         rows += chunks[-1].num_rows
         batches = [chunks.pop(), *batches]
-    merged = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
+    merged = _joined(batches)
     chunks.extend(merged.slice(start, CHUNK_ROWS) for start in range(0, merged.num_rows, CHUNK_ROWS))
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.concat_batches(batches) if len(batches) > 1 else batches[0]

@@ -204,18 +204,38 @@ def test_a_changed_table_is_told_of(database: Database) -> None:
     _run(database, test)
 
 
-def test_blocks_errors_and_settings_go_message_by_message(database: Database) -> None:
-    """A transaction's state is told, what is wrong is said, and what was set is obeyed."""
+def test_a_block_reads_its_own_state_and_tells_it(database: Database) -> None:
+    """Its own writes and no later commit are seen; it is told that it is in a block, or in one that failed."""
+
+    async def test(guest: Guest, node: Node) -> None:
+        other = await _guest(node)
+        await guest.ask(_prepare("s", LOOK_UP))
+        first = await guest.ask(_burst("s", b"1"))
+        await guest.query("BEGIN")
+        await guest.ask(_burst("s", b"1"))
+        await other.query("UPDATE t SET name = 'later' WHERE id = 1")
+        await guest.query("UPDATE t SET name = 'mine' WHERE id = 3")
+        assert guest.send(_burst("s", b"1")) == first[:-1] + b"T"
+        assert b"mine" in guest.send(_burst("s", b"3"))
+        await guest.query("SELECT 1 / 0")
+        refused = await guest.ask(_burst("s", b"1"))
+        assert b"25P02" in refused
+        assert refused.endswith(b"E")
+        await guest.query("ROLLBACK")
+        assert b"later" in await guest.ask(_burst("s", b"1"))
+        await other.leave()
+
+    _run(database, test)
+
+
+def test_errors_and_settings_go_message_by_message(database: Database) -> None:
+    """What is wrong is said, and what was set is obeyed."""
 
     async def test(guest: Guest, node: Node) -> None:
         await guest.ask(_prepare("s", LOOK_UP))
         await guest.ask(_burst("s", b"1"))
         first = guest.send(_burst("s", b"1"))
         assert first.endswith(READY)
-        await guest.query("BEGIN")
-        assert guest.send(_burst("s", b"1")) == b""
-        assert (await guest.ask(b"")).endswith(encode("ReadyForQuery", "T"))
-        await guest.query("COMMIT")
         refused = await guest.ask(_burst("s", b"x"))
         assert b"22P02" in refused
         assert refused.endswith(READY)
