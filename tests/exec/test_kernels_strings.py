@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,23 @@ def test_like(texts: list[str], pattern: str, skipped: int) -> None:
     expected = [regex_of(pattern).fullmatch(text) is not None for text in texts[skipped:]]
     assert like_mask(array, pattern).astype(bool).tolist() == expected
     assert like_mask(array.cast(pa.large_string()), pattern).astype(bool).tolist() == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.integers(0, 150), min_size=1, max_size=30), st.sampled_from(["a", "ab", "abcb", "abbaabbaab"]),
+    st.integers(0, 1 << 32), st.integers(0, 3),
+)  # fmt: skip
+def test_like_over_blocks(sizes: list[int], needle: str, seed: int, skipped: int) -> None:
+    """Texts that lie across blocks of 64 bytes, and needles across their edges."""
+    letters = np.random.default_rng(seed).choice(list("abcdefgh"), sum(sizes))
+    ends = np.cumsum([0, *sizes])
+    texts = ["".join(letters[start:end]) for start, end in pairwise(ends)]
+    texts = [text + needle * (place % 3 == 0) for place, text in enumerate(texts)]
+    array = pa.array(texts).slice(skipped)
+    for pattern in (f"%{needle}%", f"a%{needle}%", f"%{needle}%b", f"%{needle}%{needle}%", f"%{needle}"):
+        expected = [regex_of(pattern).fullmatch(text) is not None for text in texts[skipped:]]
+        assert like_mask(array, pattern).astype(bool).tolist() == expected, pattern
 
 
 @settings(max_examples=100, deadline=None)

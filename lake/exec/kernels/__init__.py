@@ -26,9 +26,9 @@ from typing import Final
 
 import numpy as np
 
-from lake.compiled import KERNELS, REHEARSALS, Kernel, kernel, rehearsal
+from lake.compiled import KERNELS, REHEARSALS, Kernel, allocating_kernel, kernel, rehearsal
 
-__all__ = ["KERNELS", "REHEARSALS", "Kernel", "interpreted", "kernel", "rehearsal", "warm"]
+__all__ = ["KERNELS", "REHEARSALS", "Kernel", "allocating_kernel", "interpreted", "kernel", "rehearsal", "warm"]
 
 MODULES: Final = (
     "tables", "text_table", "groups", "partition", "join", "sorting", "order", "search", "decimals", "aggregates",

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from lake.exec.kernels import kernel, rehearsal
+from lake.exec.kernels import allocating_kernel, kernel, rehearsal
 from lake.exec.kernels.views import ALL_VALID, Ints
 
 LOW, HIGH = 0, 1
@@ -272,7 +272,7 @@ def multiply_divide_wide(left: Any, factor: Any, divisor: Any, rounds: Any, vali
     return first
 
 
-@kernel
+@allocating_kernel
 def compare_wide(left: Any, left_factor: Any, right: Any, right_factor: Any, work: Any, out: Any) -> None:
     """-1, 0 or 1 for left * left_factor against right * right_factor, whose products may take 256 bits.
 

@@ -210,7 +210,8 @@ def slide_sums(
             for index in range(until, end):
                 if not has_nulls or valid[index] != 0:
                     slide_double(bits[index], np.int64(0), base, limbs[0], specials)
-        limbs[1] = limbs[0]
+        for limb in range(limbs.shape[1]):
+            limbs[1, limb] = limbs[0, limb]
         carry_limbs(limbs[1:2])
         flags[0] = (1 if specials[NANS] else 0) | (2 if specials[PLUS] else 0) | (4 if specials[MINUS] else 0)
         round_limbs(limbs[1:2], base, flags, out[row : row + 1])

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from lake.exec.kernels import kernel, rehearsal
+from lake.exec.kernels import allocating_kernel, kernel, rehearsal
 from lake.exec.kernels.views import ALL_VALID
 
 NUMBER_BYTES_MAX: Final = 21  # a sign, 19 digits and a point
@@ -176,7 +176,7 @@ def offset_at(body: Any, at: Any, end: Any) -> Any:
     return -micros if body[at] == 45 else micros
 
 
-@kernel
+@allocating_kernel
 def read_moments(body: Any, starts: Any, lengths: Any, zone: Any, made: Any) -> Any:
     """Microseconds since 1970 of ``YYYY-MM-DD HH:MM:SS.ffffff``, from the year 1 on, as its parts allow.
 
@@ -221,7 +221,7 @@ def read_moments(body: Any, starts: Any, lengths: Any, zone: Any, made: Any) -> 
     return np.int64(-1)
 
 
-@kernel
+@allocating_kernel
 def read_clocks(body: Any, starts: Any, lengths: Any, made: Any) -> Any:
     """Microseconds since midnight of ``HH:MM:SS.ffffff``; arguments as of ``read_integers``."""
     marks = np.zeros(1, np.int64)
@@ -320,7 +320,7 @@ def write_doubles(values: Any, valid: Any, offsets: Any, made: Any) -> Any:
     return at
 
 
-@kernel
+@allocating_kernel
 def respell_floats(texts: Any, characters: Any, high: Any, offsets: Any, made: Any) -> Any:
     """Floats in their shortest digits as Postgres writes them: ``1e+20``, ``1e-05``, ``0.0001``, ``Infinity``, ``NaN``.
 

@@ -24,6 +24,7 @@ from lake.exec.kernels.views import Ints, mask_of, text_array, text_of, to_array
 ANY_CHARACTER, ANY_TEXT = 256, 257
 """Tokens of a pattern beside the bytes 0 .. 255: ``_`` and ``%``."""
 TEXT_BYTES_MAX: Final = (1 << 31) - 1
+NO_MARKS: Final = np.empty(0, np.uint8)
 
 
 # --- LIKE ------------------------------------------------------------------------------------------------------------
@@ -83,16 +84,54 @@ def find_bytes(characters: Any, start: Any, stop: Any, needles: Any, first: Any,
 
 
 @kernel
+def mark_blocks(characters: Any, start: Any, head: Any, tail: Any, ahead: Any, marks: Any) -> None:
+    """In which blocks of 64 bytes from ``start`` a byte is ``head`` and the one ``ahead`` bytes after it ``tail``.
+
+    characters  uint8[any]  in, which the last block and ``ahead`` more bytes are within    marks  uint8[blocks]  out
+    The loop over a block becomes a few vector instructions: 0.1 ns a byte. Source: Mula, SIMD-friendly algorithms for
+    substring searching (2016).
+    """
+    for block in range(marks.size):
+        base = start + block * 64
+        hit = np.uint8(0)
+        for index in range(64):
+            is_head = np.uint8(characters[np.uintp(base + index)] == head)
+            hit |= is_head & np.uint8(characters[np.uintp(base + index + ahead)] == tail)
+        marks[block] = hit
+
+
+@kernel
+def find_marked(
+    characters: Any, start: Any, stop: Any, needles: Any, first: Any, size: Any, base: Any, marks: Any
+) -> Any:
+    """``find_bytes`` that looks into marked blocks alone, and into what is behind the last block; they begin at ``base``."""
+    at = np.int64(start)
+    while at + size <= stop:
+        block = (at - base) >> 6
+        if block >= marks.size:
+            return find_bytes(characters, at, stop, needles, first, size)
+        end = base + ((block + 1) << 6)
+        if marks[block] != 0:
+            found = find_bytes(characters, at, min(stop, end + size - 1), needles, first, size)
+            if found >= 0:
+                return found
+        at = end
+    return np.int64(-1)
+
+
+@kernel
 def like_parts(
-    offsets: Any, characters: Any, needles: Any, ends: Any, is_anchored: Any, is_ended: Any, mask: Any
+    offsets: Any, characters: Any, needles: Any, ends: Any, is_anchored: Any, is_ended: Any, marks: Any, mask: Any
 ) -> None:
     """Matches patterns without ``_``: parts that follow one another.
 
     offsets  int32/int64[rows + 1]  in    characters  uint8[any]  in
     needles  uint8[any]  in  all parts    ends  int64[parts + 1]  in  where each part ends in ``needles``; ends[0] is 0
     is_anchored, is_ended  bool  in  the first part begins the text, the last one ends it    mask  uint8[rows]  out
+    marks  uint8[blocks]   in  of the first part that begins anywhere, or empty
     """
     parts = ends.size - 1
+    base = np.int64(offsets[0])
     head = ends[1] if is_anchored else np.int64(0)
     tail = ends[parts] - ends[parts - 1] if is_ended else np.int64(0)
     for row in range(mask.size):
@@ -111,7 +150,10 @@ def like_parts(
         matches = True
         for part in range(1 if is_anchored else 0, parts - 1 if is_ended else parts):
             size = ends[part + 1] - ends[part]
-            at = find_bytes(characters, at, stop, needles, ends[part], size)
+            if part == is_anchored:
+                at = find_marked(characters, at, stop, needles, ends[part], size, base, marks)
+            else:
+                at = find_bytes(characters, at, stop, needles, ends[part], size)
             if at < 0:
                 matches = False
                 break
@@ -219,8 +261,18 @@ def like_mask(array: pa.Array, pattern: str, escape: str | None = "\\") -> Ints:
     if is_anchored and is_ended and len(needles) == 1:
         return equal_mask(array, needles[0].tobytes())
     ends = np.cumsum([0, *(len(needle) for needle in needles)], dtype=np.int64)
-    like_parts(offsets, characters, np.concatenate(needles), ends, is_anchored, is_ended, mask)
+    floating = needles[is_anchored : len(needles) - is_ended]
+    marks = _marks_of(floating[0], offsets, characters) if floating else NO_MARKS
+    like_parts(offsets, characters, np.concatenate(needles), ends, is_anchored, is_ended, marks, mask)
     return mask
+
+
+def _marks_of(needle: Ints, offsets: Ints, characters: Ints) -> Ints:
+    """uint8[blocks]: in which blocks of 64 bytes from the first text on ``needle`` may begin."""
+    start, ahead = int(offsets[0]), len(needle) - 1
+    marks = np.empty(max(0, (int(offsets[-1]) - start - ahead) // 64), np.uint8)
+    mark_blocks(characters, start, needle[0], needle[-1], ahead, marks)
+    return marks
 
 
 # --- comparison with a constant --------------------------------------------------------------------------------------
