@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from lake.errors import FeatureNotSupported
 from lake.exec.lower import Lowering, Needed, broken, ids, only
@@ -21,6 +22,7 @@ from lake.exec.operators.window import Window
 from lake.exec.pipeline import Flow
 from lake.sql import plan
 from lake.sql.bound import AggregateCall, Column, Expr, columns_of
+from lake.sql.optimizer.statistics import rows_of
 from lake.sql.plan import SetKind
 from lake.types import Text
 
@@ -87,7 +89,15 @@ def lower_aggregate(lowering: Lowering, node: plan.Aggregate, needed: Needed) ->
     code_texts(flow, exprs, [call for _, call in aggregates])
     every = tuple(range(len(node.groups)))
     sets = (every,) if node.grouping_sets is None else node.grouping_sets
-    return broken(flow, HashAggregate(only(node.columns, needed), node.groups, aggregates, sets, node.grouping_id))
+    columns = only(node.columns, needed)
+    expected = partial(_rows_thought, lowering, node)
+    return broken(flow, HashAggregate(columns, node.groups, aggregates, sets, node.grouping_id, expected))
+
+
+def _rows_thought(lowering: Lowering, node: plan.Aggregate | plan.Distinct | plan.SetOperation) -> float:
+    """How many groups the planner thinks that there are; of several grouping sets no more than rows."""
+    thought = rows_of(node, lowering.planning())
+    return min(thought, rows_of(node.input, lowering.planning())) if isinstance(node, plan.Aggregate) else thought
 
 
 def code_texts(flow: Flow, keys: Sequence[Expr], calls: Sequence[AggregateCall]) -> None:
@@ -112,7 +122,9 @@ def lower_distinct(lowering: Lowering, node: plan.Distinct, needed: Needed) -> F
         columns = node.input.columns
         groups = tuple((column, column) for column in columns)
         code_texts(flow, columns, ())
-        return broken(flow, HashAggregate(only(columns, needed), groups, (), (tuple(range(len(groups))),)))
+        every = (tuple(range(len(groups))),)
+        expected = partial(_rows_thought, lowering, node)
+        return broken(flow, HashAggregate(only(columns, needed), groups, (), every, None, expected))
     flow = lowering.lower(node.input, needed | columns_of(node.on, node.order))
     if node.order:
         flow = broken(flow, Sort(flow.columns, node.order))
@@ -135,7 +147,9 @@ def lower_set_operation(lowering: Lowering, node: plan.SetOperation, needed: Nee
     if node.all:
         return union
     groups = tuple((column, column) for column in outputs)
-    return broken(union, HashAggregate(only(outputs, needed), groups, (), (tuple(range(len(groups))),)))
+    every = (tuple(range(len(groups))),)
+    expected = partial(_rows_thought, lowering, node)
+    return broken(union, HashAggregate(only(outputs, needed), groups, (), every, None, expected))
 
 
 def lower_recursion(lowering: Lowering, node: plan.Recursion, needed: Needed) -> Flow:

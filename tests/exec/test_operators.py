@@ -15,6 +15,7 @@ import pytest
 import lake.exec.functions  # noqa: F401  fills the function table
 from lake.errors import DiskFull, FeatureNotSupported, IoFailure, QueryCanceled
 from lake.exec import Profile, run
+from lake.exec.operators.hash_aggregate import HashAggregate
 from lake.sql import plan
 from lake.sql.bound import (
     Column,
@@ -110,8 +111,9 @@ def test_grouping_sets() -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_spilled_groups_are_the_groups(workers: int) -> None:
+def test_spilled_groups_are_the_groups(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a tiny budget rows go through partitions on disk."""
+    monkeypatch.setattr("lake.exec.pipeline.SMALL_ROWS", 0)
     rows = [(index % 9_011, f"text {index % 17}", index % 101) for index in range(60_000)]
     node = _aggregate(scan_of(rows))
     plain = rows_of(node)
@@ -119,6 +121,24 @@ def test_spilled_groups_are_the_groups(workers: int) -> None:
     spilled = [row for batch in answer.batches() for row in zip(*(array.to_pylist() for array in batch.columns))]
     assert in_any_order(spilled) == in_any_order(plain)
     assert _profile_of(answer.profile(), "HashAggregate").spilled > 0
+
+
+@pytest.mark.parametrize("thought", [1_000.0, 1e9])
+def test_groups_that_are_thought_few_stay_in_one_table(thought: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are thought many are dealt to partitions once they are more than a cache holds; the groups are the same."""
+    dealt = []
+    deal = HashAggregate._deal
+    monkeypatch.setattr("lake.exec.pipeline.SMALL_ROWS", 0)
+    monkeypatch.setattr("lake.exec.operators.hash_aggregate.MANY_GROUPS", 100)
+    monkeypatch.setattr("lake.exec.operators.hash_aggregate.TABLE_GROUPS", 50_000)
+    monkeypatch.setattr("lake.exec.lower_breakers.rows_of", lambda node, planning: thought)
+    monkeypatch.setattr(HashAggregate, "_deal", lambda self, state: dealt.append(state) or deal(self, state))
+    rows = [(index * 7919 % 20_011 * 1_000_003, f"text {index % 3}", index) for index in range(30_000)]
+    node = _aggregate(scan_of(rows))
+    got = rows_of(node)
+    assert bool(dealt) == (thought > 50_000)
+    monkeypatch.undo()
+    assert in_any_order(got) == in_any_order(rows_of(node))
 
 
 def test_ordered_aggregate() -> None:
@@ -412,6 +432,7 @@ def test_asof_join(op: str, is_left: bool) -> None:
 
 def test_full_disk_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """53100 where spilling finds no room, 58030 where the scratch folder cannot be used."""
+    monkeypatch.setattr("lake.exec.pipeline.SMALL_ROWS", 0)
     node = _aggregate(scan_of([(index, "a", index) for index in range(50_000)], pieces=20))
 
     def refuse(*arguments: Any, **options: Any) -> Any:

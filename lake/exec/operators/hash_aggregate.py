@@ -17,8 +17,9 @@ alone; the groups of the others are made of the finished groups of a finer set: 
 from __future__ import annotations
 
 import itertools
+import math
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -43,10 +44,13 @@ from lake.sql.bound import Call as BoundCall
 from lake.sql.registry import Scalar
 from lake.types import BIGINT, Integer
 
-MANY_GROUPS: Final = 1 << 15
+MANY_GROUPS: Final = 1 << 17
 MANY_SHARE: Final = 0.25
 """A worker deals rows to partitions once it has so many groups, more than its cache holds, and more groups than this share
 of its rows."""
+TABLE_GROUPS: Final = 1 << 20
+"""So many stay in one table where the planner thinks that there are no more: looking up takes longer than in a core's cache,
+dealing rows and finishing 32 partitions longer still."""
 MANY_DIRECT_GROUPS: Final = 1 << 18
 MANY_DIRECT_SHARE: Final = 0.5
 """The same where keys lie so close that they are places in an array: looking up costs little, whatever their number."""
@@ -222,7 +226,8 @@ class WorkerState(msgspec.Struct):
 class HashAggregate(Breaker):
     """Groups of rows; ``columns`` are those of ``groups``, of ``aggregates`` and maybe ``grouping_id``.
 
-    sets   positions in ``groups`` of each grouping set; one set of all positions for a plain GROUP BY
+    sets      positions in ``groups`` of each grouping set; one set of all positions for a plain GROUP BY
+    expected  how many groups the planner thinks that there are
     """
 
     columns: tuple[Column, ...]
@@ -230,6 +235,7 @@ class HashAggregate(Breaker):
     aggregates: tuple[tuple[Column, AggregateCall], ...]
     sets: tuple[tuple[int, ...], ...]
     grouping_id: Column | None = None
+    expected: Callable[[], float] = field(default=lambda: math.inf, repr=False)
     _context: Context = field(init=False, repr=False)
     _layout: Layout = field(init=False, repr=False)
     _projection: Projection | None = field(default=None, init=False, repr=False)
@@ -271,14 +277,23 @@ class HashAggregate(Breaker):
         for groups, finer in zip(state.groups, self._finer, strict=True):
             if finer is None:
                 groups.update(rows)
-        if any(_are_many(groups) and groups.rows == batch.num_rows for groups in state.groups):
+        if any(self._are_many(groups) and groups.rows == batch.num_rows for groups in state.groups):
             state.groups = [Groups(self._layout, keys, self._context) for keys in self.sets]
             self._deal(state)
             self.absorb(state, batch)
             return
         state.account.set(sum(groups.nbytes for groups in state.groups))
-        if state.account.must_spill or any(_are_many(groups) for groups in state.groups):
+        if state.account.must_spill or any(map(self._are_many, state.groups)):
             self._deal(state)
+
+    def _are_many(self, groups: Groups) -> bool:
+        """Whether a worker deals further rows to partitions."""
+        count = groups.count
+        if groups.table is not None and groups.table.is_direct:
+            return count >= MANY_DIRECT_GROUPS and count > MANY_DIRECT_SHARE * groups.rows
+        if count < MANY_GROUPS or count <= MANY_SHARE * groups.rows:
+            return False
+        return count >= TABLE_GROUPS or self.expected() > TABLE_GROUPS
 
     def _deal(self, state: WorkerState) -> None:
         """From here on a worker deals its rows to partitions."""
@@ -450,9 +465,3 @@ class Partitions(Source):
                     yield lambda part=part, number=number: part.finish(number)  # type: ignore[misc]
             elif isinstance(part, Groups):
                 yield lambda index=index, part=part: self.operator.answer(index, part)  # type: ignore[misc]
-
-
-def _are_many(groups: Groups) -> bool:
-    if groups.table is not None and groups.table.is_direct:
-        return groups.count >= MANY_DIRECT_GROUPS and groups.count > MANY_DIRECT_SHARE * groups.rows
-    return groups.count >= MANY_GROUPS and groups.count > MANY_SHARE * groups.rows
