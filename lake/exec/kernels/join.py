@@ -27,6 +27,8 @@ from lake.narrow import widened
 
 BITMAP_BITS_MAX: Final = 1 << 27
 """Key ranges up to this (16 MB of bits) are filtered exactly, where they are not emptier than one key in 256 numbers."""
+BITMAP_BITS_FEW: Final = 1 << 21
+"""Of a key range up to this (256 KB, in a core's cache) a bitmap is faster than a Bloom filter of however few keys."""
 BITMAP_SPREAD_MAX: Final = 256
 BLOOM_BITS_PER_KEY: Final = 12  # two bits set in one word: about 3 % of strangers pass
 BLOOM_KEYS_MAX: Final = 1 << 24
@@ -297,7 +299,7 @@ class KeyFilter:
             if least > most:
                 return cls(None, None, np.zeros(1, np.uint64), None)
             low, high = least, most
-            if most - least < min(BITMAP_BITS_MAX, BITMAP_SPREAD_MAX * len(array) + 4096):
+            if most - least < min(BITMAP_BITS_MAX, BITMAP_SPREAD_MAX * len(array) + BITMAP_BITS_FEW):
                 bitmap = np.zeros((most - least >> 6) + 1, np.uint64)
                 set_bits(words, valid, least, bitmap)
                 return cls(low, high, bitmap, None)
