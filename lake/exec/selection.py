@@ -4,6 +4,7 @@
 
     RangeTest shipped in [8766, 9130]      a compiled loop over the values         dearest drop first, as seen so far
     RangeTest quantity in [.., 2399]
+    PairTest  sent < received              two columns of whole numbers
     EntryTest mode                         the dictionary's entries are tested once, then codes looked up
     price > cost * 2                       any other expression, over the rows that are left
 
@@ -81,6 +82,31 @@ class FloatTest(Struct):
         )
 
 
+class PairTest(Struct):
+    """Two columns of whole numbers of one type, compared."""
+
+    left: str
+    right: str
+    op: str
+    seen: int = 0
+    passed: int = 0
+
+    def rows(self, batch: pa.RecordBatch, rows: Any) -> Any:
+        """Those of the rows (None for all) that pass, ascending."""
+        columns = [batch.column(self.left), batch.column(self.right)]
+        left, right = (values_of(each) if rows is None else values_of(each)[rows] for each in columns)
+        true = _COMPARED[self.op](left, right)
+        for valid in map(mask_of, columns):
+            if valid.size:
+                true &= (valid if rows is None else valid[rows]) != 0
+        return np.flatnonzero(true) if rows is None else rows[true]
+
+
+_COMPARED: Final = {
+    "=": np.equal, "<>": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
+}  # fmt: skip
+
+
 class EntryTest(Struct):
     """Any conjunct over one text column, for batches where that is a dictionary; ``marks`` are those of the last one."""
 
@@ -110,7 +136,7 @@ class EntryTest(Struct):
         buffers = entries.buffers()
         key = (buffers[-1].address if buffers[-1] else 0, entries.offset, len(entries))
         last = self._last
-        if last is not None and last[0] == key:
+        if last is not None and (last[0] == key or last[1].equals(entries)):
             return last[2]
         column = pa.concat_arrays([entries, pa.nulls(1, entries.type)])
         try:
@@ -123,7 +149,7 @@ class EntryTest(Struct):
         return marks
 
 
-QuickTest = RangeTest | FloatTest | EntryTest
+QuickTest = RangeTest | FloatTest | PairTest | EntryTest
 
 
 class Selector:
@@ -201,8 +227,8 @@ def _sorted_out(
             quick.append((test, None))
             if not test.outside:
                 ranges[test.column] = test
-        elif (doubles := float_test(expr)) is not None:
-            quick.append((doubles, None))
+        elif (other := float_test(expr) or pair_test(expr)) is not None:
+            quick.append((other, None))
         elif _is_entry_test(expr):
             (name,) = conjunct.columns
             quick.append((EntryTest(name, conjunct.program), conjunct))
@@ -262,6 +288,14 @@ def float_test(expr: bound.Expr) -> FloatTest | None:
             return FloatTest(name, math.nextafter(value, math.inf), math.inf, with_nan=True) if value < math.inf else None
         case ">=":
             return FloatTest(name, value, math.inf, with_nan=True)
+    return None
+
+
+def pair_test(expr: bound.Expr) -> PairTest | None:
+    """The comparison of two whole-number columns of one type; None where it is no such thing."""
+    match expr:
+        case bound.Compare(op=op, left=bound.Column(id=one, type=type), right=bound.Column(id=two, type=other)):
+            return PairTest(f"c{one}", f"c{two}", op) if op in _COMPARED and type == other and _is_whole(type) else None
     return None
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lake.exec.kernels import interpreted
 from lake.exec.kernels.ranges import rows_marked, rows_within
-from lake.exec.selection import QUICK_ROWS, EntryTest, RangeTest, Selector, range_test
+from lake.exec.selection import QUICK_ROWS, EntryTest, PairTest, RangeTest, Selector, pair_test, range_test
 from lake.sql import bound
 from lake.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, REAL, SMALLINT, TEXT, Decimal, Type
 
@@ -43,6 +43,9 @@ def rows_of(seed: int, *, with_nulls: bool) -> pa.RecordBatch:
         mask = random.random(ROWS) < 0.2 if with_nulls else None
         names.append(f"c{id}")
         arrays.append(pa.array(doubles[random.integers(0, 7, ROWS)], FLOATS[id].physical, mask=mask))
+    names.append("c9")  # a BIGINT that is stored narrow
+    mask = random.random(ROWS) < 0.2 if with_nulls else None
+    arrays.append(pa.array(random.integers(-5, 6, ROWS), pa.int8(), mask=mask))
     names.append("c6")
     arrays.append(pa.DictionaryArray.from_arrays(codes, pa.array(WORDS[:4])))
     # A slice: kernels must heed offsets.
@@ -63,7 +66,10 @@ TESTS = st.one_of(
     st.builds(lambda op, word: compare(op, 6, TEXT, word), st.sampled_from(["=", "<>", "<", ">="]), st.sampled_from(WORDS[:4])),
     st.just(bound.IsNull(BOOLEAN, bound.Column(TEXT, 6, "c6"))),
     st.just(bound.Not(BOOLEAN, bound.IsNull(BOOLEAN, bound.Column(TEXT, 6, "c6")))),
-    st.just(bound.Compare.of("<", bound.Column(BIGINT, 1, "c1"), bound.Column(BIGINT, 1, "c1"))),
+    st.builds(
+        lambda op, one, two: bound.Compare.of(op, bound.Column(BIGINT, one, "a"), bound.Column(BIGINT, two, "b")),
+        st.sampled_from(["=", "<>", "<", "<=", ">", ">="]), st.sampled_from([1, 9]), st.sampled_from([1, 9]),
+    ),
 )  # fmt: skip
 
 
@@ -98,6 +104,26 @@ def test_ranges_of_one_column_are_one_test_and_the_sharpest_goes_first() -> None
     selector.rows(rows_of(1, with_nulls=False))
     selector.rows(rows_of(2, with_nulls=False))
     assert [test.column for test, _ in selector._quick] == ["c2", "c1"]
+
+
+def test_two_columns_of_one_type_are_a_quick_test() -> None:
+    """Whole numbers alone: texts and columns of two types are left to the programs."""
+    one, two = bound.Column(BIGINT, 1, "a"), bound.Column(BIGINT, 2, "b")
+    assert pair_test(bound.Compare.of("<", one, two)) == PairTest("c1", "c2", "<")
+    assert pair_test(bound.Compare.of("is distinct", one, two)) is None
+    assert pair_test(bound.Compare.of("<", one, bound.Column(INT, 2, "b"))) is None
+    assert pair_test(bound.Compare.of("<", bound.Column(TEXT, 1, "a"), bound.Column(TEXT, 2, "b"))) is None
+
+
+def test_equal_dictionaries_are_tested_once() -> None:
+    """Row groups have dictionaries of their own, mostly of the same entries."""
+    selector = Selector([compare("=", 6, TEXT, "bear")])
+    (test,) = [test for test, _ in selector._quick if isinstance(test, EntryTest)]
+    selector.rows(rows_of(1, with_nulls=False))
+    kept = test._last
+    selector.rows(rows_of(2, with_nulls=True))
+    assert test._last is kept
+    assert kept is not None
 
 
 def test_what_is_no_range() -> None:
