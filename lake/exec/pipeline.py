@@ -34,8 +34,8 @@ INLINE_ROWS: Final = 100_000
 AHEAD_BATCHES: Final = 32
 """Batches of the answer that are kept for a consumer, all workers together: at most 2 million rows."""
 
-SMALL_ROWS: Final = 4_096
-GATHERED_ROWS: Final = 16_384
+SMALL_ROWS: Final = 32_768
+GATHERED_ROWS: Final = 131_072
 """Batches below SMALL_ROWS are gathered until they are GATHERED_ROWS."""
 
 WAIT_SECS: Final = 0.2

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lake.exec import Context, run
+from lake.exec.operators.base import MORSEL_ROWS
 from lake.rows import Part, Predicate, answer_array, physical_array
 from lake.sql import plan
 from lake.sql.bound import Column
@@ -123,7 +124,7 @@ def rows_of(node: plan.Plan, **given: Any) -> list[tuple[Any, ...]]:
     answer = run(node, context(**given))
     rows: list[tuple[Any, ...]] = []
     for batch in answer.batches():
-        assert batch.num_rows <= 65_536
+        assert batch.num_rows <= MORSEL_ROWS
         values = [answer_array(array, item.type).to_pylist() for array, item in zip(batch.columns, answer.columns)]
         rows += zip(*values, strict=True) if values else [()] * batch.num_rows
     return rows

@@ -18,6 +18,7 @@ from lake.storage.objects import MemoryStore
 from lake.storage.tables.feed import CHANGE_TYPE, changes
 from lake.storage.tables.feed_log import check_logged
 from lake.storage.tables.read import PLACE
+from lake.storage.tables.write import GROUP_ROWS
 from tests.storage.lakes import START, append, lake_with_table, open_lake, rows_of
 
 Told = list[tuple[str, int, int, Any]]
@@ -127,10 +128,10 @@ def test_a_commit_larger_than_a_step_comes_in_pieces() -> None:
     lake = lake_with_table()
     start = lake.state.number
     append(lake, 1)
-    lake.insert_files(lake.state.table("t"), [rows_of(*range(140_000))])
+    lake.insert_files(lake.state.table("t"), [rows_of(*range(GROUP_ROWS + 10))])
     append(lake, 2)
     feed, ends = told(lake, start, step_rows=1_000)
-    assert [a for _, _, _, a in feed] == [1, *range(140_000), 2]
+    assert [a for _, _, _, a in feed] == [1, *range(GROUP_ROWS + 10), 2]
     assert ends == [start + 1, start + 1, start + 2, start + 3], "inside the commit nothing can be resumed"
 
 

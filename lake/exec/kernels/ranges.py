@@ -16,7 +16,7 @@ from lake.exec.kernels.views import ALL_VALID, Ints
 
 LOWEST: Final = -(1 << 63)
 HIGHEST: Final = (1 << 63) - 1
-SCRATCH_ROWS: Final = 65_536
+SCRATCH_ROWS: Final = 262_144
 
 
 @kernel

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lake.exec.context import Context
     from lake.exec.pipeline import Flow
 
-MORSEL_ROWS: Final = 65_536
+MORSEL_ROWS: Final = 262_144
 
 Morsel = Callable[[], Iterable[pa.RecordBatch]]
 

@@ -99,25 +99,39 @@ def file_range(piece: DataFile | Manifest, columns: Mapping[str, Column], name: 
 assert (ROW_ID, VERSION, CREATED_AT, UPDATED_AT) == ("_row_id", "_version", "_created_at", "_updated_at")
 
 
+class GroupRanges:
+    """The ranges of a file's row groups by its footer, each worked out when it is first asked for: that takes 10 us."""
+
+    def __init__(self, footer: pq.FileMetaData) -> None:
+        self._footer = footer
+        self._known: dict[tuple[int, int, Type], ColumnRange | None] = {}
+
+    def of(self, group: int, place: int, type: Type) -> ColumnRange | None:
+        """Of the column at ``place``; None where the footer has none that can be trusted."""
+        key = (group, place, type)
+        if key not in self._known:
+            self._known[key] = group_range(self._footer.row_group(group).column(place), type)
+        return self._known[key]
+
+
 def keeps_group(
-    metadata: pq.FileMetaData,
+    ranges: GroupRanges,
+    places: Mapping[str, int],
     group: int,
     file: DataFile,
     columns: Mapping[str, Column],
     predicates: Sequence[Predicate],
 ) -> bool:
     """Whether a row group may hold rows for which all predicates are true, by the statistics of its footer."""
-    row_group = metadata.row_group(group)
-    positions = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
     for test in predicates:
         column = columns.get(test.column)
-        at = positions.get(column.stored) if column is not None else None
-        if column is None or at is None:
+        place = places.get(column.stored) if column is not None else None
+        if column is None or place is None:
             continue
         known = file.ranges.get(column.id)
         if known is None or known.low is None:
             continue  # the whole file has no range for a reason (NaN, long texts), which its row groups share
-        if not may_match(group_range(row_group.column(at), column.type), row_group.num_rows, test):
+        if not may_match(ranges.of(group, place, column.type), file.groups[group], test):
             return False
     return True
 

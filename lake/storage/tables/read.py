@@ -29,12 +29,13 @@ from lake.storage.objects.base import ObjectMissing, ObjectStore
 from lake.storage.tables.columns import absent, from_stored
 from lake.storage.tables.hot import LIVING, HotColumns
 from lake.storage.tables.pages import ROWS_MIN, decode_chunk
+from lake.storage.tables.prune import GroupRanges
 from lake.types import Type
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-MORSEL_ROWS: Final = 65_536
+MORSEL_ROWS: Final = 262_144
 # Where a row is in one snapshot: which file and which row of it. A column that storage alone answers, for writers of
 # changes; ``TableSnapshot.deletes_at`` takes it back.
 PLACE: Final = "_place"
@@ -43,11 +44,12 @@ FOOTER_BYTES_MAX: Final = 128 << 20  # of footers kept, as they are serialised
 
 
 class Layout(Struct, frozen=True):
-    """The columns of a file: places by path, Arrow types by name, maximum definition levels by place."""
+    """The columns of a file: places by path, Arrow types by name, maximum definition levels by place; ranges asked for."""
 
     places: dict[str, int]
     types: dict[str, pa.DataType]
     levels: tuple[int, ...]
+    ranges: GroupRanges
 
 
 class Footers:
@@ -69,6 +71,7 @@ class Footers:
                 {column.path: place for place, column in enumerate(columns)},
                 {field.name: field.type for field in footer.schema.to_arrow_schema()},
                 tuple(column.max_definition_level for column in columns),
+                GroupRanges(footer),
             )
             with self._lock:
                 if path in self._kept:

@@ -20,7 +20,6 @@ from msgspec import Struct
 
 from lake.storage.catalog.model import Column, DataFile, Table
 from lake.storage.tables.keys import Ints, Keys, encode, joined, of_ints, order_numbers
-from lake.storage.tables.prune import group_range
 from lake.storage.tables.read import Reader, Wanted, group_arrays
 from lake.types import Date, Integer, Time, Timestamp
 
@@ -265,10 +264,11 @@ def _fences_of_footer(reader: Reader, rule: Rule, file: DataFile) -> Fences | No
         return None
     column = rule.key[0]
     footer = reader.footer(file)
-    place = reader.footers.layout(file.path, footer).places.get(column.stored)
+    layout = reader.footers.layout(file.path, footer)
+    place = layout.places.get(column.stored)
     if place is None:
         return None
-    ranges = [group_range(footer.row_group(group).column(place), column.type) for group in range(len(file.groups))]
+    ranges = [layout.ranges.of(group, place, column.type) for group in range(len(file.groups))]
     lows = [found.low for found in ranges if found is not None and isinstance(found.low, int)]
     highs = [found.high for found in ranges if found is not None and isinstance(found.high, int)]
     if len(lows) < len(ranges) or len(highs) < len(ranges):

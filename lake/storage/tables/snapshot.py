@@ -364,6 +364,8 @@ class TableSnapshot:
         narrow: bool = False,
     ) -> list[pa.RecordBatch]:
         reader = self.snapshot.reader
-        if predicates and not keeps_group(reader.footer(file), group, file, self._columns, predicates):
-            return []
+        if predicates:
+            layout = reader.footers.layout(file.path, reader.footer(file))
+            if not keeps_group(layout.ranges, layout.places, group, file, self._columns, predicates):
+                return []
         return read_group(reader, file, group, wanted, visible, narrow=narrow)

@@ -1,7 +1,7 @@
 """Batches to Parquet files that decode fastest and that any other tool reads.
 
-Files of up to FILE_ROWS rows in row groups of GROUP_ROWS rows, which is two morsels. How a column is stored is decided by its
-first rows (``encodings``). ``README.md`` has the measurements.
+Files of up to FILE_ROWS rows in row groups of one size, at most GROUP_ROWS rows, which is a batch of the engine. How a column
+is stored is decided by its first rows (``encodings``). ``README.md`` has the measurements.
 
     batches ── cut at FILE_ROWS ── file 1 ── thread 1 ──┐
                                 └─ file 2 ── thread 2 ──┴── DataFile records, in the order of the rows
@@ -13,6 +13,7 @@ import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -45,10 +46,11 @@ from lake.types import BOOLEAN, Text, Type
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-GROUP_ROWS: Final = 131_072
+GROUP_ROWS: Final = 262_144
+CLUSTERED_GROUP_ROWS: Final = 131_072
 KEYED_GROUP_ROWS: Final = 65_536
 PAGE_ROWS: Final = 65_536  # pyarrow's own choice, 20,000, costs a third more decoding
-FILE_ROWS: Final = 8 * GROUP_ROWS
+FILE_ROWS: Final = 4 * GROUP_ROWS
 FILE_BYTES: Final = 256 << 20  # of Arrow buffers
 
 
@@ -90,8 +92,9 @@ class Target(Struct, frozen=True):
 
     @property
     def group_rows(self) -> int:
-        """Rows of a row group: fewer where single rows are looked up."""
-        return KEYED_GROUP_ROWS if self.table.design.key else GROUP_ROWS
+        """Rows of a row group: fewer where filters are meant to skip some, fewer still where single rows are looked up."""
+        design = self.table.design
+        return KEYED_GROUP_ROWS if design.key else CLUSTERED_GROUP_ROWS if design.cluster else GROUP_ROWS
 
     def fields(self) -> list[tuple[str, Type]]:
         """Stored names and types in the order of the file."""
@@ -248,8 +251,14 @@ def _row_groups(
         for arrays, (_, type) in zip(columns, fields)
     ]
     table = pa.table(plain, names=names)
-    for start in range(0, table.num_rows, group_rows):
-        yield table.slice(start, group_rows)
+    for start, stop in pairwise(_cuts(table.num_rows, group_rows)):
+        yield table.slice(start, stop - start)
+
+
+def _cuts(rows: int, most: int) -> list[int]:
+    """Where ``rows`` rows are cut so that pieces have at most so many and are of one size."""
+    count = -(-rows // most)
+    return [rows * number // count for number in range(count + 1)] if count else []
 
 
 def _without_codes(array: pa.Array) -> pa.Array:
