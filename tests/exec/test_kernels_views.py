@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
@@ -97,6 +98,16 @@ def test_warming_calls_every_kernel_module() -> None:
     assert told == [(number, told[-1][1]) for number in range(1, len(told) + 1)] and len(told) >= len(kernels.MODULES)
     compiled = {name.split(".")[0] for name, made in kernels.KERNELS.items() if made.jitted.signatures}
     assert compiled >= set(kernels.MODULES)
+
+
+def test_kernels_that_make_arrays_say_so() -> None:
+    """Others are compiled without what counts the holders of arrays, and could not make any."""
+    for name in (*kernels.BELOW, *(f"lake.exec.kernels.{name}" for name in kernels.MODULES)):
+        importlib.import_module(name)
+    makers = {"empty", "zeros", "ones", "full", "arange", "array", "copy", "empty_like", "zeros_like", "full_like", "concatenate"}
+    making = {name for name, made in kernels.KERNELS.items() if makers & set(made.py_func.__code__.co_names)}
+    assert {name for name, made in kernels.KERNELS.items() if made.allocates} == making
+    assert making
 
 
 def test_cache_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:

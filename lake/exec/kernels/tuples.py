@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from lake.exec.kernels import kernel, rehearsal
+from lake.exec.kernels import allocating_kernel, kernel, rehearsal
 from lake.exec.kernels.views import ALL_VALID
 
 NUMERIC_BYTES_MAX: Final = 28  # eight of head and ten groups of four digits: a short decimal has no more
@@ -151,7 +151,7 @@ def scaled_numerics(body: Any, starts: Any, lengths: Any, scale: Any, limit: Any
     return np.int64(-1)
 
 
-@kernel
+@allocating_kernel
 def write_numerics(values: Any, valid: Any, scale: Any, offsets: Any, made: Any) -> Any:
     """Puts scaled integers as numerics one behind the other, without groups of zeros at either end; answers their bytes.
 
