@@ -31,7 +31,7 @@ from lake.sql.bound import Column
 INLINE_ROWS: Final = 100_000
 """A pipeline whose source is known to be smaller runs on the calling thread: starting a thread costs 0.1 ms."""
 
-AHEAD_BATCHES: Final = 32
+AHEAD_BATCHES: Final = 8
 """Batches of the answer that are kept for a consumer, all workers together: at most 2 million rows."""
 
 SMALL_ROWS: Final = 32_768
