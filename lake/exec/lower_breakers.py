@@ -22,9 +22,10 @@ from lake.exec.operators.window import Window
 from lake.exec.pipeline import Flow
 from lake.sql import plan
 from lake.sql.bound import AggregateCall, Column, Expr, columns_of
+from lake.sql.optimizer.partial_aggregates import overload
 from lake.sql.optimizer.statistics import rows_of
 from lake.sql.plan import SetKind
-from lake.types import Text
+from lake.types import BIGINT, BOOLEAN, Text
 
 
 def lower_window(lowering: Lowering, node: plan.Window, needed: Needed) -> Flow:
@@ -132,7 +133,7 @@ def lower_distinct(lowering: Lowering, node: plan.Distinct, needed: Needed) -> F
 
 
 def lower_set_operation(lowering: Lowering, node: plan.SetOperation, needed: Needed) -> Flow:
-    """UNION as one flow after the other, INTERSECT and EXCEPT by counting the rows of each side."""
+    """UNION as one flow after the other, INTERSECT and EXCEPT by counting rows of each kind and side."""
     keeps_all = node.kind is SetKind.UNION and node.all
     wanted = [index for index, column in enumerate(node.outputs) if not keeps_all or column.id in needed]
     outputs = tuple(node.outputs[index] for index in wanted)
@@ -140,14 +141,21 @@ def lower_set_operation(lowering: Lowering, node: plan.SetOperation, needed: Nee
     for side in (node.left, node.right):
         columns = tuple(side.columns[index] for index in wanted)
         sides.append((lowering.lower(side, frozenset(column.id for column in columns)), columns))
+    groups = tuple((column, column) for column in outputs)
+    every = (tuple(range(len(groups))),)
     if node.kind is not SetKind.UNION:
-        both = UnionAll(outputs, tuple(sides), tagged=True)
-        return broken(Flow(both), CountedRows(outputs, node.kind, node.all))
+        is_right = lowering.planning().column(BOOLEAN, "is_right", nullable=False)
+        both, right = (lowering.planning().column(BIGINT, name, nullable=False) for name in ("both", "right"))
+        tagged = UnionAll((*outputs, is_right), tuple(sides), tagged=True)
+        calls = (
+            (both, AggregateCall(BIGINT, overload("count", "ANY"), (is_right,))),
+            (right, AggregateCall(BIGINT, overload("count_if", "BOOLEAN"), (is_right,))),
+        )
+        kinds = HashAggregate((*outputs, both, right), groups, calls, every)
+        return broken(Flow(tagged), kinds).then(CountedRows(outputs, node.kind, node.all, both, right))
     union = Flow(UnionAll(outputs, tuple(sides)))
     if node.all:
         return union
-    groups = tuple((column, column) for column in outputs)
-    every = (tuple(range(len(groups))),)
     expected = partial(_rows_thought, lowering, node)
     return broken(union, HashAggregate(only(outputs, needed), groups, (), every, None, expected))
 

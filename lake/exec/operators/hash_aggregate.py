@@ -177,14 +177,17 @@ class Groups:
 
     def merge(self, other: Groups) -> None:
         """Adds another worker's groups."""
-        if self.table is None:
-            mapping = np.zeros(1, np.int64)
-        else:
-            assert other.table is not None
-            mapping = self.table.merge(other.table)
+        mapping = self.number_groups(other)
         for mine, theirs in zip(self.tallies, other.tallies, strict=True):
             mine.merge(theirs, mapping, self.count)
         self.rows += other.rows
+
+    def number_groups(self, other: Groups) -> Any:
+        """int64[other.count]: the number here of each of another worker's groups."""
+        if self.table is None:
+            return np.zeros(1, np.int64)
+        assert other.table is not None
+        return self.table.merge(other.table)
 
     def add_finer(self, other: Groups) -> None:
         """Adds groups that have these keys and others."""
@@ -424,12 +427,15 @@ class Partitioned:
                 else:
                     account.hold(made.nbytes, ONE_GROUP)
             buffer.drop(number)
+        later: list[Groups] = []
+        if operator.is_sequential:  # the rows of groups that there were before came first
+            later, made = [made], Groups(operator._layout, operator.sets[self.index], self.context)
         mappings = [
             made.merge_part(groups, order[starts[number] : starts[number + 1]], keys)
             for groups, keys, (order, starts) in zip(self.groups, self.keys, self.chosen, strict=True)
-        ]
+        ] + [made.number_groups(groups) for groups in later]
         trash = made.count  # a group past the last takes what belongs to other partitions
-        for groups, mapping in zip(self.groups, mappings, strict=True):
+        for groups, mapping in zip((*self.groups, *later), mappings, strict=True):
             mapping[mapping < 0] = trash
             for mine, theirs in zip(made.tallies, groups.tallies, strict=True):
                 mine.merge(theirs, mapping, trash + 1)

@@ -1,36 +1,37 @@
-"""UNION ALL as a source that runs one side after the other; INTERSECT and EXCEPT by counting rows of each kind and side."""
+"""UNION ALL as a source that runs one side after the other; INTERSECT and EXCEPT as groups with a count of each side.
+
+    SELECT a FROM l INTERSECT ALL SELECT b FROM r
+
+    UnionAll           a, is_right                                         rows of l, then of r
+    HashAggregate      a, both = count(is_right), right = count_if(is_right)      one row of each kind
+    CountedRows        a, min(both - right, right) times
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct
 
 from lake.exec.context import Context
-from lake.exec.kernels.groups import GroupTable
 from lake.exec.kernels.views import values_of
-from lake.exec.memory import Account
-from lake.exec.operators.base import Breaker, Morsel, Source
-from lake.exec.operators.batches import bare_batch, make_batch, names_of, slices, take_rows
+from lake.exec.operators.base import MORSEL_ROWS, Morsel, Source, Stream, column_name
+from lake.exec.operators.batches import make_batch, names_of, select_columns, take_rows
 from lake.exec.operators.filter import Filter
 from lake.exec.operators.project import Project
-from lake.exec.pipeline import Flow, Held, answer_flow
+from lake.exec.pipeline import Flow, answer_flow
 from lake.sql.bound import Column
 from lake.sql.plan import SetKind
-
-SIDE: Final = "side"
-"""The name of the column that says which side a row is of: 0 or 1."""
 
 
 @dataclass(eq=False)
 class UnionAll(Source):
     """The rows of both sides; ``sides_in`` are flows and their columns, which pair with ``columns`` by position.
 
-    tagged  a column SIDE is added
+    tagged  the last of ``columns`` is a BOOLEAN, true of the rows of the second side
     """
 
     columns: tuple[Column, ...]
@@ -69,11 +70,9 @@ class UnionAll(Source):
 
     def _renamed(self, batch: pa.RecordBatch, columns: tuple[Column, ...], number: int) -> pa.RecordBatch:
         arrays = [batch.column(name) for name in names_of(columns)]
-        names = names_of(self.columns)
         if self.tagged:
-            arrays.append(pa.array(np.full(batch.num_rows, number, np.int64)))
-            names.append(SIDE)
-        return make_batch(names, arrays, batch.num_rows)
+            arrays.append(pa.repeat(bool(number), batch.num_rows))
+        return make_batch(names_of(self.columns), arrays, batch.num_rows)
 
 
 def _is_plain(flow: Flow) -> bool:
@@ -96,65 +95,31 @@ def _applied(stream: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
                 yield made
 
 
-class RowCounts(Struct):
-    """Rows numbered by kind, and how many of each kind each side has: int64[kinds, 2]."""
-
-    table: GroupTable
-    counts: Any
-    account: Account
-
-
 @dataclass(eq=False)
-class CountedRows(Breaker):
-    """INTERSECT and EXCEPT, with or without ALL, over a tagged UnionAll."""
+class CountedRows(Stream):
+    """INTERSECT and EXCEPT, with or without ALL: each kind of row as often as its counts say.
+
+    Batches hold each kind of row once, with the numbers of rows of both sides together and of the right one.
+    """
 
     columns: tuple[Column, ...]
     kind: SetKind
     keeps_all: bool
+    both: Column
+    right: Column
 
     def describe(self) -> str:
         return self.kind.name + (" ALL" if self.keeps_all else "")
 
-    def start(self, context: Context) -> RowCounts:
-        return RowCounts(GroupTable(), np.zeros((0, 2), np.int64), context.budget.open(self.metrics))
-
-    def absorb(self, state: RowCounts, batch: pa.RecordBatch) -> None:
-        sides = values_of(batch.column(SIDE))
-        keys = [batch.column(name) for name in names_of(self.columns)]
-        numbers = state.table.insert(keys) if keys else np.zeros(batch.num_rows, np.int64)
-        for side in (0, 1):
-            self._add(state, numbers[sides == side], side, None)
-        state.account.hold(state.table.nbytes + state.counts.nbytes, self.kind.name)
-
-    def _add(self, state: RowCounts, numbers: Any, side: int, weights: Any) -> None:
-        kinds = state.table.count if self.columns else 1
-        if len(state.counts) < kinds:
-            state.counts = np.concatenate((state.counts, np.zeros((kinds - len(state.counts), 2), np.int64)))
-        state.counts[:, side] += np.bincount(numbers, weights, kinds).astype(np.int64)
-
-    def merge(self, context: Context, states: Sequence[RowCounts]) -> Source:
-        first = states[0]
-        for state in states[1:]:
-            if not len(state.counts):
-                continue
-            mapping = first.table.merge(state.table) if self.columns else np.zeros(1, np.int64)
-            for side in (0, 1):
-                self._add(first, mapping, side, state.counts[:, side])
-            state.account.close()
-        if not len(first.counts):
-            return Held(self.columns, [])
-        rows = np.repeat(np.arange(len(first.counts)), self._times(first.counts[:, 0], first.counts[:, 1]))
-        if not self.columns:
-            return Held(self.columns, [bare_batch(len(rows))])
-        kinds = make_batch(names_of(self.columns), first.table.keys(), first.table.count)
-        return Held(self.columns, list(slices(take_rows(kinds, rows))))
+    def apply(self, state: Any, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+        both, right = (values_of(batch.column(column_name(column))) for column in (self.both, self.right))
+        times = self._times(both - right, right)
+        rows = np.repeat(np.arange(batch.num_rows), times if self.keeps_all else np.minimum(times, 1))
+        kinds = select_columns(batch, self.columns)
+        return (take_rows(kinds, rows[start : start + MORSEL_ROWS]) for start in range(0, len(rows), MORSEL_ROWS))
 
     def _times(self, left: Any, right: Any) -> Any:
         """How often each kind of row is answered."""
         if self.kind is SetKind.INTERSECT:
-            times = np.minimum(left, right)
-        elif self.keeps_all:
-            times = np.maximum(left - right, 0)
-        else:
-            times = np.where(right == 0, left, 0)
-        return times if self.keeps_all else np.minimum(times, 1)
+            return np.minimum(left, right)
+        return np.maximum(left - right, 0) if self.keeps_all else np.where(right == 0, left, 0)
