@@ -29,19 +29,34 @@ class Predicate(msgspec.Struct, frozen=True):
     value: object
 
 
+class Group(Protocol):
+    """A part whose columns can be read one after the other: a row group of a file."""
+
+    def range_of(self, column: str) -> tuple[Any, Any] | None:
+        """Least and greatest value of a column, in physical form, where they are known without reading anything."""
+        ...
+
+    def may_hold(self, predicates: Sequence[Predicate]) -> bool:
+        """Whether a row may make these predicates, and those that the parts were asked for with, true."""
+        ...
+
+    def read(self, columns: Sequence[str]) -> Sequence[pa.RecordBatch]:
+        """The rows' columns, whole numbers maybe narrower than their type (``lake.narrow``); batches are cut alike."""
+        ...
+
+
 class Part(msgspec.Struct, frozen=True):
     """A piece of a table that one worker reads: a row group, some batches of the tail, a slice of a file.
 
     read   answers batches of the asked columns in the asked order, in physical types (text may be dictionary-coded);
            called once or more, from any thread
     rows   how many rows it holds, or None where only reading tells
-    narrow   the same as ``read``, but whole numbers may be narrower than their type (``lake.narrow``); None where there is
-             no such way
+    group  the same rows column by column; None where there is no such way
     """
 
     rows: int | None
     read: Callable[[], Iterable[pa.RecordBatch]]
-    narrow: Callable[[], Iterable[pa.RecordBatch]] | None = None
+    group: Group | None = None
 
 
 class Parts(list[Part]):
@@ -51,7 +66,10 @@ class Parts(list[Part]):
 
 
 class RowSource(Protocol):
-    """The rows of a Table (``sql.catalog.Table.rows``)."""
+    """The rows of a Table (``sql.catalog.Table.rows``).
+
+    Where it has an ``is_by_column`` that is true, reading some columns of a few of its rows later is worth a second look.
+    """
 
     def parts(self, columns: Sequence[str], predicates: Sequence[Predicate]) -> Sequence[Part]:
         """The parts that may hold rows for which all predicates are true; no columns asks for row counts alone."""

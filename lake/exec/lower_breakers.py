@@ -8,12 +8,15 @@ from functools import partial
 from lake.errors import FeatureNotSupported
 from lake.exec.lower import Lowering, Needed, broken, ids, only
 from lake.exec.operators.distinct_on import DistinctOn
+from lake.exec.operators.fetch import FETCHED_ROWS_MAX, FetchRows
+from lake.exec.operators.filter import Filter
 from lake.exec.operators.hash_aggregate import HashAggregate
 from lake.exec.operators.hash_join import HashJoin
 from lake.exec.operators.materialize import CteScan, CteSlot
 from lake.exec.operators.project import Project
 from lake.exec.operators.recursion import Recursion
 from lake.exec.operators.sample import Reservoir, SamplePercent
+from lake.exec.operators.scan import PLACE, Scan
 from lake.exec.operators.set_operation import CountedRows, UnionAll
 from lake.exec.operators.sort import Sort
 from lake.exec.operators.top_n import TOP_ROWS_MAX, TopN
@@ -22,9 +25,10 @@ from lake.exec.operators.window import Window
 from lake.exec.pipeline import Flow
 from lake.sql import plan
 from lake.sql.bound import AggregateCall, Column, Expr, columns_of
+from lake.sql.optimizer.expressions import is_volatile
 from lake.sql.optimizer.partial_aggregates import overload
 from lake.sql.optimizer.statistics import rows_of
-from lake.sql.plan import SetKind
+from lake.sql.plan import JoinKind, SetKind
 from lake.types import BIGINT, BOOLEAN, Text
 
 
@@ -43,8 +47,56 @@ def lower_sort(lowering: Lowering, node: plan.Sort, needed: Needed) -> Flow:
     flow = lowering.lower(node.input, needed | columns_of(node.keys))
     columns = only(node.input.columns, needed)
     if node.limit is not None and node.limit + node.offset <= TOP_ROWS_MAX:
-        return broken(flow, TopN(columns, node.keys, node.limit, node.offset))
+        return _lower_top(flow, columns, node, node.limit)
     return broken(flow, Sort(columns, node.keys, node.limit, node.offset))
+
+
+def _lower_top(flow: Flow, columns: tuple[Column, ...], node: plan.Sort, limit: int) -> Flow:
+    """The first rows; of a scan's the columns that are no keys are fetched when it is known which rows these are."""
+    kept = _defer(flow, columns, node)
+    top = TopN(kept or columns, node.keys, limit, node.offset)
+    _offer_bound(flow, top)
+    rows = broken(flow, top)
+    if not kept:
+        return rows
+    assert isinstance(flow.source, Scan)
+    fetch = FetchRows(columns, flow.source)
+    top.plan, fetch.plan = node, plan.Project(flow.source.deferred, flow.source.deferred, node)
+    return rows.then(fetch)
+
+
+def _defer(flow: Flow, columns: Sequence[Column], node: plan.Sort) -> tuple[Column, ...]:
+    """Has a scan answer the sort keys and places alone, where few rows are asked for and more columns; else answers ()."""
+    scan = flow.source
+    if flow.streams or not isinstance(scan, Scan) or not getattr(scan.rows, "is_by_column", False):
+        return ()
+    used = columns_of(node.keys)
+    keys = only(scan.columns, used)
+    if node.limit is None or node.limit + node.offset > FETCHED_ROWS_MAX or not set(columns) - set(keys):
+        return ()
+    scan.defer(keys)
+    return (*only(columns, used), PLACE)
+
+
+def _offer_bound(flow: Flow, top: TopN) -> None:
+    """Tells a scan of the bound of its column that is the first key, where dropping its rows drops no others."""
+    key: Expr = top.keys[0].expr
+    for stream in reversed(flow.streams):
+        match stream:
+            case Project(columns=columns, exprs=exprs):
+                key = next((expr for column, expr in zip(columns, exprs, strict=True) if column == key), key)
+                is_passed = not any(map(is_volatile, exprs))
+            case Filter(conjuncts=conjuncts):
+                is_passed = not any(map(is_volatile, conjuncts))
+            case HashJoin(kind=kind):
+                is_passed = kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
+            case _:
+                is_passed = False
+        if not is_passed:
+            return
+    source = flow.source
+    if top.bound is not None and isinstance(source, Scan) and isinstance(key, Column) and key in source.columns:
+        source.top = (key, top.bound)
 
 
 def lower_sample(lowering: Lowering, node: plan.Sample, needed: Needed) -> Flow:

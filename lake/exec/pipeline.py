@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from lake.exec.context import Context
 from lake.exec.operators.base import Breaker, Metrics, Morsel, Operator, Source, Stream
-from lake.exec.operators.batches import join_batches
+from lake.exec.operators.batches import gathered
 from lake.sql.bound import Column
 
 INLINE_ROWS: Final = 100_000
@@ -33,10 +33,6 @@ INLINE_ROWS: Final = 100_000
 
 AHEAD_BATCHES: Final = 8
 """Batches of the answer that are kept for a consumer, all workers together: at most 2 million rows."""
-
-SMALL_ROWS: Final = 32_768
-GATHERED_ROWS: Final = 131_072
-"""Batches below SMALL_ROWS are gathered until they are GATHERED_ROWS."""
 
 WAIT_SECS: Final = 0.2
 """How often one who waits looks whether the statement was cancelled."""
@@ -113,7 +109,7 @@ def break_flow(flow: Flow, breaker: Breaker, context: Context) -> Source:
     flow = flow.open(context)
     dealer = Dealer(flow.source.morsels(context), context)
     count = 1 if breaker.is_sequential else _worker_count(flow, dealer, context)
-    workers = [Worker(flow, dealer) for _ in range(count)]
+    workers = [Worker(flow, dealer, waits=not breaker.is_eager) for _ in range(count)]
     states = [breaker.start(context) for _ in workers]
 
     def work(number: int) -> None:
@@ -208,7 +204,7 @@ def finish_streams(flow: Flow, workers: list[Worker]) -> Iterator[pa.RecordBatch
     first = workers[0]
     for index, stream in enumerate(flow.streams):
         tail = stream.finish([worker.states[index] for worker in workers])
-        yield from first.through(_gathered(_timed(first.inclusive[index + 1], tail)), index + 1)
+        yield from first.through(gathered(_timed(first.inclusive[index + 1], tail)), index + 1)
 
 
 def _worker_count(flow: Flow, dealer: Dealer, context: Context) -> int:
@@ -313,10 +309,12 @@ class Worker:
     """One worker's states of a flow's streams, and what it measured.
 
     inclusive  for the source and each stream, rows answered and the time in it and all that feeds it
+    waits      whether the flow's small batches are put together
     """
 
-    def __init__(self, flow: Flow, dealer: Dealer) -> None:
+    def __init__(self, flow: Flow, dealer: Dealer, *, waits: bool = True) -> None:
         self.flow = flow
+        self.waits = waits
         self.dealer = dealer
         self.states = [stream.start(dealer.context) for stream in flow.streams]
         self.inclusive = [Metrics() for _ in range(len(flow.streams) + 1)]
@@ -333,14 +331,20 @@ class Worker:
 
     def batches(self, morsel: Morsel) -> Iterator[pa.RecordBatch]:
         """What the streams make of a morsel; batches without rows are left out."""
-        return self.through(_gathered(_timed(self.inclusive[0], self._checked(morsel()))), 0)
+        return self.through(self._handed_on(_timed(self.inclusive[0], self._checked(morsel())), 0), 0)
 
     def through(self, batches: Iterator[pa.RecordBatch], start: int) -> Iterator[pa.RecordBatch]:
         """Takes batches through the streams from number ``start`` on."""
         for index in range(start, len(self.flow.streams)):
             applied = _apply(self.flow.streams[index], self.states[index], batches)
-            batches = _gathered(_timed(self.inclusive[index + 1], applied))
+            batches = self._handed_on(_timed(self.inclusive[index + 1], applied), index + 1)
         return batches
+
+    def _handed_on(self, batches: Iterator[pa.RecordBatch], index: int) -> Iterator[pa.RecordBatch]:
+        """What operator number ``index`` answers as the next one takes it."""
+        if self.waits or index < len(self.flow.streams):
+            return gathered(batches)
+        return (batch for batch in batches if batch.num_rows)
 
     def absorb(self, breaker: Breaker, state: Any, batches: Iterator[pa.RecordBatch]) -> None:
         """Feeds batches to a breaker until they end or it is full."""
@@ -373,31 +377,6 @@ class Worker:
 def _apply(stream: Stream, state: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield from stream.apply(state, batch)
-
-
-def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows; none of no rows, and small batches that follow one another put together.
-
-    An operator's work on a batch costs about 0.1 ms however few its rows: selective filters would make that the query's time.
-    """
-    small: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        if batch.num_rows == 0:
-            continue
-        if batch.num_rows < SMALL_ROWS:
-            small.append(batch)
-            rows += batch.num_rows
-            if rows >= GATHERED_ROWS:
-                yield join_batches(small)
-                small, rows = [], 0
-            continue
-        if small:
-            yield join_batches(small)
-            small, rows = [], 0
-        yield batch
-    if small:
-        yield join_batches(small)
 
 
 def _timed(metrics: Metrics, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -246,7 +246,7 @@ def range_test(expr: bound.Expr) -> RangeTest | None:
             op = _MIRRORED.get(op, op)
         case _:
             return None
-    if not _is_whole(type):
+    if not is_whole(type):
         return None
     name = f"c{id}"
     match op:
@@ -295,11 +295,11 @@ def pair_test(expr: bound.Expr) -> PairTest | None:
     """The comparison of two whole-number columns of one type; None where it is no such thing."""
     match expr:
         case bound.Compare(op=op, left=bound.Column(id=one, type=type), right=bound.Column(id=two, type=other)):
-            return PairTest(f"c{one}", f"c{two}", op) if op in _COMPARED and type == other and _is_whole(type) else None
+            return PairTest(f"c{one}", f"c{two}", op) if op in _COMPARED and type == other and is_whole(type) else None
     return None
 
 
-def _is_whole(type: Type) -> bool:
+def is_whole(type: Type) -> bool:
     """Whether a column of the type holds signed integers of at most 64 bits."""
     if isinstance(type, Decimal):
         return type.is_short

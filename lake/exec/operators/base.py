@@ -131,9 +131,11 @@ class Breaker(Operator):
     """Takes in all batches before it answers any.
 
     is_sequential   one worker takes all batches, in the source's order
+    is_eager        what it learns of a batch spares work on the next: it takes them as they come, however small
     """
 
     is_sequential: bool = False
+    is_eager: bool = False
 
     @abstractmethod
     def start(self, context: Context) -> Any:

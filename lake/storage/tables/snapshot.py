@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lake.errors import InvalidParameter, SerializationFailure, UndefinedColumn, UndefinedTable
@@ -30,7 +32,7 @@ from lake.storage.catalog.state import State
 from lake.storage.catalog.statistics import ColumnStatistics, StatisticsCache, TableStatistics
 from lake.storage.tables.keyed import KeyedTables, KeyedView
 from lake.storage.tables.lookup import expiry_cutoff, key_values, look_up
-from lake.storage.tables.prune import keeps_file, keeps_group
+from lake.storage.tables.prune import file_range, keeps_file, keeps_group
 from lake.storage.tables.read import (
     PLACE,
     PLACE_BITS,
@@ -44,6 +46,9 @@ from lake.storage.tables.read import (
 from lake.storage.tables.write import GROUP_ROWS
 from lake.storage.tail.tail import Tail
 from lake.types import BIGINT
+
+COLUMNS_APART_ROWS: Final = 1 << 16
+"""Reading a smaller table twice, its sort keys and then the rest, costs more than it saves."""
 
 
 class Snapshot:
@@ -117,6 +122,11 @@ class TableSnapshot:
             snapshot = self.snapshot
             self._view = snapshot.keyed.view(snapshot.reader, self.table, self.tail)
         return self._view
+
+    @property
+    def is_by_column(self) -> bool:
+        """Whether the table is so large that columns are read one after the other."""
+        return self.table.file_rows >= COLUMNS_APART_ROWS
 
     @property
     def deletes(self) -> TableDeletes:
@@ -194,7 +204,7 @@ class TableSnapshot:
         ``Part.rows`` is exact where there are no predicates, and an upper bound where there are.
         42703  no such column
         """
-        wanted = [self._wanted(name) for name in columns]
+        wanted = [self.wanted(name) for name in columns]
         if self.table.design.key:
             found = self._looked_up(wanted, predicates)
             if found is not None:
@@ -214,9 +224,9 @@ class TableSnapshot:
                 visible = Visible((number << PLACE_BITS) + start, dead, upto, expiry, stamp)
                 start = end
                 if len(dead) < rows:
-                    read = partial(self._read_group, file, group, wanted, tuple(predicates), visible)
+                    piece = FileGroup(self, file, group, visible, tuple(predicates))
                     exact = rows - len(dead) if upto is None and expiry is None else None
-                    parts.append(Part(exact, read, partial(read, narrow=True)))
+                    parts.append(Part(exact, partial(piece.all, wanted), piece))
         parts.skipped = max(self._groups - groups, 0) if predicates else 0
         parts += self._tail_parts(wanted, deletes)
         return parts
@@ -342,7 +352,11 @@ class TableSnapshot:
         known = {column.name: found.columns.get(names.get(column.id, "")) for column in self.columns}
         return {name: each or ColumnStatistics() for name, each in known.items()}
 
-    def _wanted(self, name: str) -> Wanted:
+    def wanted(self, name: str) -> Wanted:
+        """The column that answers call ``name``.
+
+        42703  no such column
+        """
         column = self._columns.get(name)
         if column is not None:
             return Wanted.named(column)
@@ -353,19 +367,43 @@ class TableSnapshot:
             return Wanted(name, name, BIGINT)
         raise UndefinedColumn(f'column "{name}" of table "{self.table.name}" does not exist')
 
-    def _read_group(
-        self,
-        file: DataFile,
-        group: int,
-        wanted: Sequence[Wanted],
-        predicates: Sequence[Predicate],
-        visible: Visible,
-        *,
-        narrow: bool = False,
-    ) -> list[pa.RecordBatch]:
-        reader = self.snapshot.reader
-        if predicates:
-            layout = reader.footers.layout(file.path, reader.footer(file))
-            if not keeps_group(layout.ranges, layout.places, group, file, self._columns, predicates):
-                return []
-        return read_group(reader, file, group, wanted, visible, narrow=narrow)
+
+class FileGroup(Struct, frozen=True):
+    """The rows of a row group that are to be seen; a ``lake.rows.Group``."""
+
+    table: TableSnapshot
+    file: DataFile
+    group: int
+    visible: Visible
+    predicates: tuple[Predicate, ...]
+
+    def range_of(self, column: str) -> tuple[Any, Any] | None:
+        """The range of the whole file, which the catalog knows; its rows may have a narrower one."""
+        found = file_range(self.file, self.table._columns, column)
+        return None if found is None or found.low is None or found.high is None else (found.low, found.high)
+
+    def may_hold(self, predicates: Sequence[Predicate]) -> bool:
+        """Whether a row may make the predicates true, by the footer of the file.
+
+        XX001  the file is missing or damaged
+        """
+        every = (*self.predicates, *predicates)
+        if not every:
+            return True
+        reader = self.table.snapshot.reader
+        layout = reader.footers.layout(self.file.path, reader.footer(self.file))
+        return keeps_group(layout.ranges, layout.places, self.group, self.file, self.table._columns, every)
+
+    def read(self, columns: Sequence[str]) -> list[pa.RecordBatch]:
+        """The rows' columns by the names of answers.
+
+        XX001  the file is missing or damaged
+        """
+        return self._read([self.table.wanted(name) for name in columns], narrow=True)
+
+    def all(self, wanted: Sequence[Wanted]) -> list[pa.RecordBatch]:
+        """The rows in the columns' own types; none where the predicates rule them out."""
+        return self._read(wanted, narrow=False) if self.may_hold(()) else []
+
+    def _read(self, wanted: Sequence[Wanted], *, narrow: bool) -> list[pa.RecordBatch]:
+        return read_group(self.table.snapshot.reader, self.file, self.group, wanted, self.visible, narrow=narrow)
