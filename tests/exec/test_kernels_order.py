@@ -98,6 +98,7 @@ def test_text_ranks(texts: list[str | None], prefix: str) -> None:
 def test_larger_columns(kind: str, direction: Direction, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of rows, by two threads too; keys of the whole 64 bits."""
     monkeypatch.setattr(sorting, "PARALLEL_ROWS_MIN", 1000)
+    monkeypatch.setattr(sorting, "BLOCK_ROWS", 700)
     random = np.random.default_rng(3)
     rows = 6000
     numbers = random.integers(-(1 << 63), 1 << 63, rows) if kind == "full" else random.integers(-500, 500, rows)
@@ -110,3 +111,18 @@ def test_larger_columns(kind: str, direction: Direction, monkeypatch: pytest.Mon
         assert top_rows([column], [direction], count).tolist() == expected[:count]
     again = column.dictionary_encode() if kind in ("text", "few") else column
     assert sort_rows([again.slice(10)], [direction]).tolist() == [row - 10 for row in expected if row >= 10]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("spread", [1, 30, 1 << 40])
+def test_keys_wider_than_a_word(threads: int, spread: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that tie in the highest bits of a key go by the rest of it, which may be the same in all that tie."""
+    monkeypatch.setattr(sorting, "PARALLEL_ROWS_MIN", 1000)
+    monkeypatch.setattr(sorting, "BLOCK_ROWS", 700)
+    random = np.random.default_rng(spread)
+    tenths = random.integers(-900, 900, 5000) * 0.1
+    further = random.integers(-spread, spread, 5000)
+    for descending in (False, True):
+        expected = np.lexsort((np.arange(5000), further, -tenths if descending else tenths)).tolist()
+        columns = [pa.array(tenths), pa.array(further)]
+        assert sort_rows(columns, [Direction(descending), Direction()], threads=threads).tolist() == expected

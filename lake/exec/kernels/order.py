@@ -11,6 +11,8 @@ Numbers: -0.0 equals 0.0, NaN is above all others. Text is in byte order. Interv
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_, or_
 from typing import Any, Final
 
 import numpy as np
@@ -19,10 +21,9 @@ from msgspec import Struct
 
 from lake.exec.kernels import kernel, rehearsal
 from lake.exec.kernels.groups import key_column
-from lake.exec.kernels.hashing import load_word, same_bytes
+from lake.exec.kernels.hashing import NAN_BITS, load_word, same_bytes
 from lake.exec.kernels.nested import encoded, lengths_of
-from lake.exec.kernels.sorting import Field, sort_fields
-from lake.exec.kernels.tables import bounds
+from lake.exec.kernels.sorting import Field, in_blocks, plain_field, sort_fields
 from lake.exec.kernels.text_table import TextTable
 from lake.exec.kernels.views import (
     ALL_VALID,
@@ -39,6 +40,8 @@ from lake.exec.kernels.views import (
 
 SAMPLE_ROWS: Final = 4096
 SIGN: Final = np.int64(-0x8000000000000000)
+HIGHEST: Final = np.int64(0x7FFFFFFFFFFFFFFF)
+INFINITY: Final = np.int64(0x7FF0000000000000)
 PREFIX_BYTES: Final = 7  # bytes of text in one word; the lowest byte tells how many there were
 
 
@@ -54,35 +57,43 @@ class Direction(Struct, frozen=True):
 
 @kernel
 def order_doubles(bits: Any, words: Any) -> None:
-    """int64 words in the order of doubles: bits int64[rows] in (NaN and zero in one form), words int64[rows] out."""
+    """int64 words in the order of doubles: bits int64[rows] in, words int64[rows] out; one word for all NaN, for both zeros.
+
+    Below zero the distance from zero is taken, not the bits' complement: lowest bits that are 0 stay 0.
+    """
     for row in range(bits.size):
         value = bits[row]
-        words[row] = value ^ ((value >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
+        magnitude = value & HIGHEST
+        word = magnitude if value >= 0 else -magnitude
+        words[row] = NAN_BITS if magnitude > INFINITY else word
 
 
 @kernel
-def write_field(words: Any, valid: Any, low: Any, high: Any, descending: Any, first: Any, null_slot: Any, out: Any) -> None:
-    """Writes each word's distance from the least one (from the greatest when descending) plus ``first``.
+def extent(words: Any, valid: Any) -> Any:
+    """The least and the greatest of int64 ``words`` that are not NULL, the bits that all have and those that some have.
 
-    words  int64[rows]  in   valid  uint8[rows] or empty  in   out  uint64[rows]  out, ``null_slot`` for NULL
+    The least is above the greatest where there are none.
     """
     has_nulls = valid.size > 0
+    low, high = HIGHEST, SIGN
+    every, some = np.int64(-1), np.int64(0)
     for row in range(words.size):
-        distance = np.uint64(high - words[row]) if descending else np.uint64(words[row] - low)
-        distance += first
         if has_nulls and valid[row] == 0:
-            distance = null_slot
-        out[row] = distance
+            continue
+        word = words[row]
+        low, high = min(low, word), max(high, word)
+        every &= word
+        some |= word
+    return low, high, every, some
 
 
-def ordered_words(array: pa.Array) -> Ints:
+def ordered_words(array: pa.Array, *, threads: int = 1) -> Ints:
     """int64[rows]: words in the order of the values, for columns of one number a row; equal where they are equal."""
     values = values_of(array)
     if values.dtype.kind == "f":
-        numbers = values.astype(np.float64) + 0.0
-        numbers[np.isnan(numbers)] = np.nan
-        words = np.empty(len(numbers), np.int64)
-        order_doubles(numbers.view(np.int64), words)
+        bits = values.astype(np.float64, copy=False).view(np.int64)
+        words = np.empty(len(bits), np.int64)
+        in_blocks(len(bits), threads, lambda block: order_doubles(bits[block], words[block]))
         return words
     if values.dtype == np.uint64:
         return values.view(np.int64) ^ SIGN
@@ -91,24 +102,22 @@ def ordered_words(array: pa.Array) -> Ints:
 
 def doubles_of(words: Ints) -> Ints:
     """float64[rows]: the inverse of ``ordered_words`` for doubles."""
-    bits = np.empty(len(words), np.int64)
-    order_doubles(words, bits)
-    return bits.view(np.float64)
+    return np.where(words < 0, SIGN - words, words).view(np.float64)
 
 
-def fields_of(array: pa.Array, direction: Direction) -> list[Field]:
+def fields_of(array: pa.Array, direction: Direction, *, threads: int = 1) -> list[Field]:
     """The fields of one sort key, most significant first."""
     valid = mask_of(array)
     if valid.size and not valid.any():
         return []
     return [
         field
-        for index, words in enumerate(_signed_parts(array, valid))
-        for field in _fields(words, valid, direction, is_first=index == 0)
+        for index, words in enumerate(_signed_parts(array, valid, threads))
+        for field in _fields(words, valid, direction, is_first=index == 0, threads=threads)
     ]
 
 
-def _signed_parts(array: pa.Array, valid: Ints) -> list[Ints]:
+def _signed_parts(array: pa.Array, valid: Ints, threads: int = 1) -> list[Ints]:
     """int64[rows] words whose order, the first most significant, is that of the values."""
     type = array.type
     if pa.types.is_dictionary(type):
@@ -123,25 +132,30 @@ def _signed_parts(array: pa.Array, valid: Ints) -> list[Ints]:
         return [np.ascontiguousarray(words[:, 1]), words[:, 0] ^ SIGN]
     if pa.types.is_nested(type):
         return [text_ranks(encoded(array))]
-    return [ordered_words(array)]
+    return [ordered_words(array, threads=threads)]
 
 
-def _fields(words: Ints, valid: Ints, direction: Direction, *, is_first: bool) -> list[Field]:
+def _fields(words: Ints, valid: Ints, direction: Direction, *, is_first: bool, threads: int = 1) -> list[Field]:
     """Fields over signed words; NULL has a slot in the first field of a key, or where there is no room, a field."""
-    low, high = bounds(words, valid)
-    span = max(high - low, 0)
+    found = in_blocks(len(words), threads, lambda block: extent(words[block], valid[block]))
+    found = [each for each in found if each[0] <= each[1]] or [(0, 0, 0, 0)]
+    lows, highs, every, some = zip(*found, strict=True)
+    low, high = int(min(lows)), int(max(highs))
+    differing = int(reduce(or_, some) & ~reduce(and_, every))
+    skip = (differing & -differing).bit_length() - 1 if differing else 0
+    span = (high - low) >> skip
     has_slot = valid.size > 0 and is_first
     fields = []
     if has_slot and span + 1 >= 1 << 64:
         flags = valid ^ 1 if not direction.nulls_first else valid
-        fields.append(Field(flags.astype(np.uint64), 1))
+        fields.append(plain_field(flags.astype(np.uint64), 1))
         has_slot = False
     first = 1 if has_slot and direction.nulls_first else 0
     null_slot = span + 1 if has_slot and not direction.nulls_first else 0
-    out = np.empty(len(words), np.uint64)
-    write_field(words, valid, low, high, direction.descending, np.uint64(first), np.uint64(null_slot), out)
     bits = (span + (1 if has_slot else 0)).bit_length()
-    return [*fields, Field(out, bits)] if bits else fields
+    origin = high if direction.descending else low
+    field = Field(words, valid, bits, origin, direction.descending, skip, first, null_slot)
+    return [*fields, field] if bits else fields
 
 
 def ranks(array: pa.Array) -> Ints:
@@ -174,7 +188,9 @@ def sort_rows(columns: Sequence[AnyArray], directions: Sequence[Direction], *, t
     """int64[rows]: the rows in order; rows with equal keys stay in theirs."""
     arrays = [single(column) for column in columns]
     fields = [
-        field for array, direction in zip(arrays, directions, strict=True) for field in fields_of(array, direction)
+        field
+        for array, direction in zip(arrays, directions, strict=True)
+        for field in fields_of(array, direction, threads=threads)
     ]
     return sort_fields(fields, len(arrays[0]) if arrays else 0, threads=threads)
 
@@ -212,9 +228,10 @@ def _lead(array: pa.Array, direction: Direction) -> Ints | None:
         fields = _fields((words >> np.uint64(1)).view(np.int64), valid, direction, is_first=True)
     else:
         fields = fields_of(array, direction)
+    digits = [field.digits(0, field.bits) for field in fields[:2]]
     if len(fields) > 1 and fields[0].bits == 1:
-        return (fields[0].words << np.uint64(63)) | (fields[1].words >> np.uint64(1))
-    return fields[0].words if fields else None
+        return (digits[0] << np.uint64(63)) | (digits[1] >> np.uint64(1))
+    return digits[0] if digits else None
 
 
 # --- texts -----------------------------------------------------------------------------------------------------------
@@ -328,7 +345,7 @@ def _ranks(offsets: Ints, characters: Ints, valid: Ints) -> Ints:
         words = np.empty(len(active), np.uint64)
         text_words(offsets, characters, active, depth, words)
         runs = ranks[active]
-        fields = [*_fields(runs, ALL_VALID, Direction(), is_first=True), Field(words, 64)]
+        fields = [*_fields(runs, ALL_VALID, Direction(), is_first=True), plain_field(words, 64)]
         order = sort_fields(fields, len(active))
         rows, split, further = active[order], np.empty_like(active), np.empty_like(active)
         count = split_runs(rows, words[order], runs[order], split, further)
