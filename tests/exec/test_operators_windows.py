@@ -11,6 +11,7 @@ import lake.exec.functions  # noqa: F401  fills the function table
 from lake.sql import plan
 from lake.sql.ast.expr import BoundKind, Exclusion, FrameUnit
 from lake.sql.bound import Compare, Frame, FrameBound, SortKey, WindowCall
+from lake.sql.registry import FUNCTIONS, Window
 from lake.types import BIGINT, TEXT
 from tests.exec.memory_rows import column, rows_of
 from tests.exec.sample_plans import Rows, aggregate_call, grouped, literal, random_rows, scan_of
@@ -114,3 +115,27 @@ def test_window_over_many_partitions(memory: int) -> None:
     got = rows_of(node, memory=memory)
     assert len(got) == len(rows)
     assert all(row[3] == (row[2] if row[2] + 977 >= 150_000 else 2 * row[2] + 977) for row in got)
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1 << 18])
+@pytest.mark.parametrize("sizes", [(1,), (3, 1, 5_000, 2, 2_999, 3_000), (20_000, 1), (60_000,)])
+def test_places_in_partitions_of_any_size(memory: int, sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Morsels end with a partition; rows that are only counted are divided where they are all of one partition."""
+    monkeypatch.setattr("lake.exec.operators.window.CHUNK_ROWS", 3_000)
+    monkeypatch.setattr("lake.exec.operators.window.SEARCHED_ROWS", 2)
+    keys = [key for key, size in enumerate(sizes) for _ in range(size)]
+    rows = [(keys[index * 7919 % len(keys)], None, index * 7919 % len(keys) // 3) for index in range(len(keys))]
+    g, _, x = (source := scan_of(rows, pieces=9)).outputs
+    in_order = sorted(rows, key=lambda row: (row[0], row[2]))
+    firsts = {row: place for place, row in reversed(list(enumerate(in_order, 1)))}
+    starts = {key: sum(sizes[:key]) for key in range(len(sizes))}
+    for name, partition in (("row_number", ()), ("row_number", (g,)), ("rank", (g,))):
+        found = next(item for item in FUNCTIONS[name] if isinstance(item, Window))
+        call = WindowCall(BIGINT, found, (), Frame(FrameUnit.RANGE, FrameBound(UP), FrameBound(CUR)))
+        order = (SortKey(x),) if partition else (SortKey(g), SortKey(x))
+        node = plan.Window(partition, order, ((column("w", BIGINT), call),), source)
+        expected = [
+            (*row, (firsts[row] if name == "rank" else place) - (starts[row[0]] if partition else 0))
+            for place, row in enumerate(in_order, 1)
+        ]
+        assert sorted(rows_of(node, memory=memory), key=lambda row: (row[0], row[3])) == expected

@@ -29,7 +29,7 @@ def row_number(input: WindowInput) -> pa.Array:
     >>> SELECT row_number() OVER (ORDER BY x) AS n FROM (VALUES (5), (2)) AS t(x) ORDER BY n
     1 / 2
     """
-    return views.to_array(input.row - input.partition_start + 1, pa.int64())
+    return views.to_array(input.row - input.partition_start + (input.before + 1), pa.int64())
 
 
 @window("rank() -> BIGINT")

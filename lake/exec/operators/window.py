@@ -6,17 +6,20 @@
                                                         g=1 t=2                       0               1
                                                         g=2 t=1                       3               3
 
-Some whole partitions make a morsel, so workers compute different partitions side by side.
+Some whole partitions make a morsel, so workers compute different partitions side by side; where rows are only counted, any
+rows do. Of a morsel's rows only those columns are fetched that are read above or by the calls: ``row_number`` wants none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from lake.exec.constants import to_python
 from lake.exec.context import Context
@@ -24,19 +27,23 @@ from lake.exec.evaluate import evaluate
 from lake.exec.kernels.order import boundaries
 from lake.exec.kernels.views import plain, true_of
 from lake.exec.operators.base import Breaker, Morsel, Source, column_name
-from lake.exec.operators.batches import bare_batch, make_batch, names_of, slices
+from lake.exec.operators.batches import bare_batch, make_batch, names_of, slices, take_rows
 from lake.exec.operators.project import Projection
 from lake.exec.operators.sort import InOrder, Sort, SortedColumns, SortedRows, SortState, fetch
 from lake.exec.operators.window_aggregate import aggregate_over
 from lake.exec.operators.window_input import EvaluatedBound, EvaluatedFrame, WindowInput
 from lake.exec.pipeline import Held
-from lake.sql.bound import Column, Expr, Frame, FrameBound, Literal, SortKey, WindowCall
+from lake.sql.bound import Column, Expr, Frame, FrameBound, Literal, SortKey, WindowCall, columns_of
 from lake.sql.registry import Aggregate
 
 __all__ = ["EvaluatedBound", "EvaluatedFrame", "Window", "WindowInput"]
 
 CHUNK_ROWS: Final = 1 << 17
-"""Rows of whole partitions that make one morsel; a partition is never divided."""
+"""Rows of whole partitions that make one morsel."""
+SEARCHED_ROWS: Final = 1 << 10
+"""Rows among which the end of a partition is looked for first."""
+COUNTING: Final = frozenset(("row_number",))
+"""Functions that want to know of other rows only how many there are before."""
 
 
 @dataclass(eq=False)
@@ -68,7 +75,8 @@ class Window(Breaker):
         source = self._sort.merge(context, states)
         kept = self._sort.kept
         assert kept is not None
-        chunks = Chunks(kept, len(self.partition))
+        counts = all(call.function.name in COUNTING for _, call in self.calls)
+        chunks = Chunks(kept, len(self.partition), may_divide=counts)
         if isinstance(source, SortedRows):
             pieces = chunks.of_rows(source)
         else:
@@ -78,42 +86,66 @@ class Window(Breaker):
         return WindowRows(self.columns, pieces, Computation(self, kept, context))
 
 
-class Chunks:
-    """Cuts sorted rows between partitions into pieces of about CHUNK_ROWS."""
+class Piece(Struct, frozen=True):
+    """Rows in order that make a morsel: whole partitions, or part of one, of which ``before`` rows came before.
 
-    def __init__(self, kept: SortedColumns, partition_keys: int) -> None:
+    fetch  answers some of the columns
+    """
+
+    rows: int
+    before: int
+    fetch: Callable[[Sequence[str]], pa.RecordBatch]
+
+
+class Chunks:
+    """Cuts sorted rows between partitions into pieces of about CHUNK_ROWS; with ``may_divide`` within the only one too."""
+
+    def __init__(self, kept: SortedColumns, partition_keys: int, *, may_divide: bool) -> None:
         self._kept = kept
         self._key_names = kept.key_names[:partition_keys]
+        self._divides = may_divide and not partition_keys
 
-    def of_rows(self, source: SortedRows) -> Iterator[Any]:
-        """Pieces of rows in memory, each a call that fetches them."""
+    def of_rows(self, source: SortedRows) -> Iterator[Piece]:
+        """Pieces of rows in memory."""
         rows, order = source.rows, source.order
-        if not self._key_names:
-            yield lambda: fetch(rows, order)
-            return
-        indices = pa.array(order)
-        marks = boundaries([rows.column(name).take(indices) for name in self._key_names], len(order))
-        starts = np.append(np.flatnonzero(marks), len(order))
         first = 0
         while first < len(order):
-            wanted = int(np.searchsorted(starts, min(first + CHUNK_ROWS, len(order))))
-            stop = int(starts[wanted])
-            yield lambda first=first, stop=stop: fetch(rows, order[first:stop])
+            stop = self._end(rows, order, first + CHUNK_ROWS)
+            chosen = order[first:stop]
+            yield Piece(len(chosen), first if self._divides else 0, partial(_fetched, rows, chosen))
             first = stop
 
-    def of_batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
+    def _end(self, rows: pa.RecordBatch, order: Any, wanted: int) -> int:
+        """Where the partition ends that the row before place ``wanted`` is of."""
+        if self._divides:
+            return min(wanted, len(order))
+        last, step = wanted - 1, SEARCHED_ROWS
+        while self._key_names and last + 1 < len(order):
+            some = order[last : last + 1 + step]
+            changes = np.flatnonzero(boundaries(take_rows(_chosen(rows, self._key_names), some).columns, len(some))[1:])
+            if len(changes):
+                return last + 1 + int(changes[0])
+            last, step = last + step, 2 * step
+        return len(order)
+
+    def of_batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
         """Pieces of rows that come batch by batch."""
         waiting: list[pa.RecordBatch] = []
+        first = 0
         for batch in batches:
+            if self._divides:
+                yield _held_piece(batch, first)
+                first += batch.num_rows
+                continue
             cut = self._last_start(waiting, batch)
             if cut is None or sum(item.num_rows for item in waiting) + cut < CHUNK_ROWS:
                 waiting.append(batch)
                 continue
             piece = self._kept.join([*waiting, batch.slice(0, cut)])
             waiting = [batch.slice(cut)]
-            yield lambda piece=piece: piece
+            yield _held_piece(piece, 0)
         if waiting:
-            yield lambda: self._kept.join(waiting)
+            yield _held_piece(self._kept.join(waiting), 0)
 
     def _last_start(self, waiting: list[pa.RecordBatch], batch: pa.RecordBatch) -> int | None:
         """Where in ``batch`` the last partition begins that begins in it."""
@@ -126,17 +158,29 @@ class Chunks:
         return int(starts[-1]) if len(starts) else None
 
 
+def _held_piece(rows: pa.RecordBatch, first: int) -> Piece:
+    return Piece(rows.num_rows, first, partial(_chosen, rows))
+
+
+def _fetched(rows: pa.RecordBatch, numbers: Any, names: Sequence[str]) -> pa.RecordBatch:
+    return fetch(_chosen(rows, names), numbers)
+
+
+def _chosen(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    return make_batch(names, [rows.column(name) for name in names], rows.num_rows)
+
+
 @dataclass(eq=False)
 class WindowRows(Source):
     """Pieces of sorted rows with the calls' values beside them."""
 
     columns: tuple[Column, ...]
-    pieces: Iterator[Any]
+    pieces: Iterator[Piece]
     computation: Computation
 
     def morsels(self, context: Context) -> Iterator[Morsel]:
         for piece in self.pieces:
-            yield lambda piece=piece: slices(self.computation.run(piece()))  # type: ignore[misc]
+            yield lambda piece=piece: slices(self.computation.run(piece))  # type: ignore[misc]
 
 
 class Computation:
@@ -156,10 +200,14 @@ class Computation:
             exprs += [] if call.filter is None else [call.filter]
             self._spans.append((first, len(exprs)))
         self._projection = Projection(exprs, context)
+        read = {column_name(column) for column in operator.columns} | set(self._partition_names)
+        read |= {f"c{id}" for id in columns_of(tuple(exprs))}
+        self._names_read = [name for name in kept.names if name in read]
 
-    def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch, which holds whole partitions in order, with the calls' values."""
-        window = self._input(batch)
+    def run(self, piece: Piece) -> pa.RecordBatch:
+        """The rows that are read above with the calls' values."""
+        batch = piece.fetch(self._names_read)
+        window = self._input(piece, batch)
         values = self._projection.run(batch)
         names = names_of(self._operator.columns)
         arrays = {name: batch.column(name) for name in names if name in batch.schema.names}
@@ -179,15 +227,12 @@ class Computation:
         where = None if call.filter is None else true_of(values[-1])
         return aggregate_over(window, call, arguments, order, where)
 
-    def _input(self, batch: pa.RecordBatch) -> WindowInput:
-        rows = batch.num_rows
-        starts = boundaries([batch.column(name) for name in self._partition_names], rows)
-        order = tuple(batch.column(name) for name in self._order_names)
-        changes = starts | boundaries(order, rows)
+    def _input(self, piece: Piece, batch: pa.RecordBatch) -> WindowInput:
+        starts = boundaries([batch.column(name) for name in self._partition_names], piece.rows)
         return WindowInput(
-            rows, np.append(np.flatnonzero(starts), rows), np.append(np.flatnonzero(changes), rows),
-            self._operator.order, order, self._frames[0], self._operator.calls[0][1].type,
-            settings=self._context.settings,
+            piece.rows, np.append(np.flatnonzero(starts), piece.rows), self._operator.order,
+            lambda: tuple(piece.fetch(self._order_names).columns), self._frames[0], self._operator.calls[0][1].type,
+            settings=self._context.settings, before=piece.before,
         )  # fmt: skip
 
 

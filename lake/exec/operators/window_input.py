@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -16,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from lake.exec.kernels.order import boundaries
 from lake.exec.operators.frames import frame_bounds
 from lake.sql.ast.expr import Exclusion
 from lake.sql.bound import SortKey
@@ -24,8 +26,10 @@ from lake.types import Type
 
 Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
-_OF_ROWS = ("row", "partition_start", "partition_end", "peer_start", "peer_end", "peer_number")
-"""Arrays of a WindowInput that depend on its rows alone."""
+_OF_ROWS = (
+    "order_values", "peers", "row", "partition_start", "partition_end", "peer_start", "peer_end", "peer_number"
+)  # fmt: skip
+"""What of a WindowInput depends on its rows alone."""
 
 
 @dataclass(frozen=True)
@@ -55,25 +59,25 @@ class WindowInput:
 
     rows          how many rows
     partitions    int64[partitions + 1]: partition p is the rows ``partitions[p]:partitions[p + 1]``
-    peers         int64[peer groups + 1]: rows equal in the window's order, in the same form; without ORDER BY a partition
-    order         the window's sort keys, and ``order_values`` their arrays (sorted)
+    order         the window's sort keys, and ``fetch_order`` what fetches their arrays (sorted)
     constants     for each argument its value in physical form where it is a literal, else None
     ignore_nulls  IGNORE NULLS was said
     returns       SQL type of the answer
+    before        rows of the only partition that came before these, where all calls do no more than count rows
 
     All row arrays below are int64[rows]; ends are exclusive.
     """
 
     rows: int
     partitions: Ints
-    peers: Ints
     order: tuple[SortKey, ...]
-    order_values: tuple[pa.Array, ...]
+    fetch_order: Callable[[], tuple[pa.Array, ...]]
     frame: EvaluatedFrame
     returns: Type
     constants: tuple[object, ...] = ()
     ignore_nulls: bool = False
     settings: Settings | None = None
+    before: int = 0
 
     def variant(self, **changes: Any) -> WindowInput:
         """The same rows for another call; what was found out about them is kept where it still holds."""
@@ -83,6 +87,18 @@ class WindowInput:
             kept |= {"frame_range", "frame_pieces"}
         made.__dict__.update({name: value for name, value in self.__dict__.items() if name in kept})
         return made
+
+    @cached_property
+    def order_values(self) -> tuple[pa.Array, ...]:
+        """The window's sort keys."""
+        return self.fetch_order()
+
+    @cached_property
+    def peers(self) -> Ints:
+        """Rows equal in the window's order, in the form of ``partitions``; without ORDER BY a partition's rows."""
+        changes = boundaries(self.order_values, self.rows)
+        changes[self.partitions[:-1]] = True
+        return np.append(np.flatnonzero(changes), self.rows)
 
     @cached_property
     def row(self) -> Ints:
