@@ -12,9 +12,9 @@ Both sides of a comparison, all items of IN and all branches of CASE have one ty
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from operator import is_
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 class Kept:
     """A node that never changes: what is worked out of it is kept with it, and is neither compared nor copied.
 
-    used   ids of the columns that an expression uses (``columns_of``)
+    used     ids of the columns that an expression uses (``columns_of``)
+    traits   what stands in an expression (``has_trait``)
     """
 
-    __slots__ = ("used",)
+    __slots__ = ("traits", "used")
     used: frozenset[int]
+    traits: int
 
 
 class Expr(Kept, Struct, frozen=True, cache_hash=True):
@@ -250,6 +252,9 @@ T = TypeVar("T")
 Rule = Callable[[Expr], Expr]
 
 
+_LEAVES = (Column, Literal)
+_SUBQUERIES = (ScalarSubquery, Exists, Quantified)
+_HOLDERS = (SortKey, AggregateCall, WindowCall, Frame, FrameBound)
 _EXPRESSIONS: dict[type, tuple[str, ...]] = {}
 _HOLDS_EXPRESSIONS = ("Expr", "Column", "SortKey", "AggregateCall", "WindowCall", "Frame")
 
@@ -269,10 +274,18 @@ def expression_fields(made: type[Struct]) -> tuple[str, ...]:
     return found
 
 
-def children(expr: Expr) -> Iterator[Expr]:
+def children(expr: Expr) -> list[Expr]:
     """The expressions directly below; a subquery's plan is not entered."""
-    for name in expression_fields(type(expr)):
-        yield from _expressions_in(getattr(expr, name))
+    made = type(expr)
+    names = _EXPRESSIONS.get(made)
+    found: list[Expr] = []
+    for name in expression_fields(made) if names is None else names:
+        value = getattr(expr, name)
+        if isinstance(value, Expr):
+            found.append(value)
+        elif value:
+            _add_expressions(value, found)
+    return found
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -281,19 +294,8 @@ def walk(expr: Expr) -> Iterator[Expr]:
     while stack:
         node = stack.pop()
         yield node
-        names = _EXPRESSIONS.get(type(node))
-        if names is None:
-            names = expression_fields(type(node))
-        if names:
-            below: list[Expr] = []
-            for name in names:
-                value = getattr(node, name)
-                if isinstance(value, Expr):
-                    below.append(value)
-                elif value:
-                    below += _expressions_in(value)
-            below.reverse()
-            stack += below
+        if not isinstance(node, _LEAVES):
+            stack += reversed(children(node))
 
 
 def rewrite(expr: Expr, rule: Rule) -> Expr:
@@ -336,7 +338,7 @@ def map_expressions(value: T, change: Callable[[Expr], Expr]) -> T:
             return value
         parts = tuple([change(part) if isinstance(part, Expr) else map_expressions(part, change) for part in value])
         return value if all(map(is_, parts, value)) else parts  # type: ignore[return-value]
-    if isinstance(value, SortKey | AggregateCall | WindowCall | Frame | FrameBound):
+    if isinstance(value, _HOLDERS):
         changed = {}
         for name in expression_fields(type(value)):
             before = getattr(value, name)
@@ -347,9 +349,55 @@ def map_expressions(value: T, change: Callable[[Expr], Expr]) -> T:
     return value
 
 
+COLUMN: Final = 1
+LAMBDA: Final = 2
+SUBQUERY: Final = 4
+VOLATILE: Final = 8
+"""What may stand in an expression, as bits: the last is a call that may answer differently each time it is run."""
+
+
+def has_trait(trait: int, *values: object) -> bool:
+    """Whether one of these traits stands anywhere in expressions, calls and sort keys; subqueries' plans are not entered."""
+    return any(_traits_of(expr) & trait for value in values for expr in expressions_in(value))
+
+
+def _traits_of(expr: Expr) -> int:
+    """What stands in ``expr``: worked out once for each node, from what is known of those below."""
+    try:
+        return expr.traits
+    except AttributeError:
+        pass
+    unknown, stack = list[Expr](), [expr]
+    while stack:
+        node = stack.pop()
+        if not hasattr(node, "traits"):
+            unknown.append(node)
+            stack += children(node)
+    for node in reversed(unknown):
+        found = _own_trait(node)
+        for child in children(node):
+            found |= child.traits
+        force_setattr(node, "traits", found)
+    return expr.traits
+
+
+def _own_trait(node: Expr) -> int:
+    match node:
+        case Column():
+            return COLUMN
+        case Call(function=function):
+            return VOLATILE if function.volatility == "volatile" else 0
+        case ScalarSubquery() | Exists() | Quantified():
+            return SUBQUERY
+        case Lambda():
+            return LAMBDA
+        case _:
+            return 0
+
+
 def columns_of(*values: object) -> frozenset[int]:
     """The ids of all columns used in expressions, calls and sort keys: subqueries' outer columns, no lambda's own."""
-    found = [_used_by(expr) for value in values for expr in _expressions_in(value)]
+    found = [_used_by(expr) for value in values for expr in expressions_in(value)]
     return found[0] if len(found) == 1 else frozenset().union(*found)
 
 
@@ -360,27 +408,47 @@ def _used_by(expr: Expr) -> frozenset[int]:
         pass
     ids: set[int] = set()
     parameters: set[int] = set()
-    for node in walk(expr):
+    stack = [expr]
+    while stack:
+        node = stack.pop()
         if isinstance(node, Column):
             ids.add(node.id)
-        elif isinstance(node, Lambda):
+            continue
+        known = getattr(node, "used", None)
+        if known is not None:
+            ids |= known
+            continue
+        if isinstance(node, Lambda):
             parameters |= {column.id for column in node.parameters}
-        elif isinstance(node, ScalarSubquery | Exists | Quantified):
+        elif isinstance(node, _SUBQUERIES):
             ids |= node.plan.outer_columns
+        stack += children(node)
     found = frozenset(ids - parameters)
     force_setattr(expr, "used", found)
     return found
 
 
-def _expressions_in(value: object) -> Iterator[Expr]:
+def expressions_in(value: object) -> Sequence[Expr]:
+    """The expressions that ``value`` is: itself, those of a call or a sort key, or those of tuples of them."""
     if isinstance(value, Expr):
-        yield value
+        return (value,)
+    found: list[Expr] = []
+    _add_expressions(value, found)
+    return found
+
+
+def _add_expressions(value: object, found: list[Expr]) -> None:
+    if isinstance(value, Expr):
+        found.append(value)
     elif isinstance(value, tuple):
         for part in value:
-            yield from _expressions_in(part)
-    elif isinstance(value, SortKey | AggregateCall | WindowCall | Frame | FrameBound):
+            if isinstance(part, Expr):
+                found.append(part)
+            else:
+                _add_expressions(part, found)
+    elif isinstance(value, _HOLDERS):
         for name in expression_fields(type(value)):
-            yield from _expressions_in(getattr(value, name))
+            _add_expressions(getattr(value, name), found)
 
 
 def conjuncts(expr: Expr | None) -> tuple[Expr, ...]:

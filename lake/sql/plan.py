@@ -390,7 +390,10 @@ class Recursion(Plan, frozen=True):
 
 FEW_ROWS: Final = 16  # of VALUES, which rules look into
 P = TypeVar("P", bound=Plan)
+OUTPUTS: Final = frozenset(("outputs", "mark", "ordinality", "grouping_id"))
+PAIRS: Final = frozenset(("groups", "aggregates", "calls", "lists"))
 _INPUTS: dict[type, tuple[str, ...]] = {}
+_PARTS: dict[type, tuple[tuple[str, bool], ...]] = {}
 
 
 def input_names(made: type) -> tuple[str, ...]:
@@ -422,7 +425,11 @@ def with_inputs(plan: P, change: Callable[[Plan], Plan]) -> P:
 
 def rewrite(plan: Plan, rule: Callable[[Plan], Plan]) -> Plan:
     """``plan`` with ``rule`` applied to every node, inputs first."""
-    return rule(with_inputs(plan, lambda child: rewrite(child, rule)))
+
+    def change(node: Plan) -> Plan:
+        return rule(with_inputs(node, change))
+
+    return change(plan)
 
 
 def map_expressions(plan: P, change: Callable[[Expr], Expr]) -> P:
@@ -433,12 +440,12 @@ def map_expressions(plan: P, change: Callable[[Expr], Expr]) -> P:
     if isinstance(plan, Values) and plan.is_constant:
         return plan
     changed: dict[str, object] = {}
-    for name in bound.expression_fields(type(plan)):
-        if name in ("outputs", "mark", "ordinality", "grouping_id"):
-            continue
+    for name, is_pairs in _expression_fields(type(plan)):
         before = getattr(plan, name)
-        if name in ("groups", "aggregates", "calls", "lists"):
-            after: object = tuple((column, bound.map_expressions(value, change)) for column, value in before)
+        if not before:
+            continue
+        if is_pairs:
+            after: object = tuple([(column, bound.map_expressions(value, change)) for column, value in before])
             if all(new[1] is old[1] for new, old in zip(after, before, strict=True)):  # type: ignore[call-overload]
                 after = before
         else:
@@ -448,6 +455,15 @@ def map_expressions(plan: P, change: Callable[[Expr], Expr]) -> P:
     return replace(plan, **changed) if changed else plan
 
 
+def _expression_fields(made: type[Plan]) -> tuple[tuple[str, bool], ...]:
+    """The fields of a node that hold expressions, outputs left out, and whether each is pairs of output and expression."""
+    found = _PARTS.get(made)
+    if found is None:
+        names = [name for name in bound.expression_fields(made) if name not in OUTPUTS]
+        found = _PARTS[made] = tuple([(name, name in PAIRS) for name in names])
+    return found
+
+
 def expressions_of(plan: Plan) -> tuple[Expr, ...]:
     """The expressions of this one node, those in calls and sort keys too."""
     try:
@@ -455,12 +471,10 @@ def expressions_of(plan: Plan) -> tuple[Expr, ...]:
     except AttributeError:
         pass
     found: list[Expr] = []
-
-    def note(expr: Expr) -> Expr:
-        found.append(expr)
-        return expr
-
-    map_expressions(plan, note)
+    if not (isinstance(plan, Values) and plan.is_constant):
+        for name, is_pairs in _expression_fields(type(plan)):
+            value = getattr(plan, name)
+            found += bound.expressions_in(tuple([part for _, part in value]) if is_pairs else value)
     parts = tuple(found)
     force_setattr(plan, "parts", parts)
     return parts

@@ -111,37 +111,17 @@ def disjuncts(expr: Expr) -> tuple[Expr, ...]:
 
 def has_subquery(*values: object) -> bool:
     """Whether a subquery stands anywhere in the expressions."""
-    return any(isinstance(node, Subquery) for value in values for node in nodes_of(value))
-
-
-def nodes_of(value: object) -> Iterable[Expr]:
-    """Every expression in an expression, a call, a sort key, or tuples of them."""
-    if isinstance(value, Expr):
-        return bound.walk(value)
-    found: list[Expr] = []
-
-    def note(expr: Expr) -> Expr:
-        found.extend(bound.walk(expr))
-        return expr
-
-    bound.map_expressions(value, note)
-    return found
+    return bound.has_trait(bound.SUBQUERY, *values)
 
 
 def is_volatile(*values: object) -> bool:
     """Whether a call in the expressions may answer differently each time it is run."""
-    return any(
-        isinstance(node, Call) and node.function.volatility == "volatile" for value in values for node in nodes_of(value)
-    )
+    return bound.has_trait(bound.VOLATILE, *values)
 
 
 def is_constant(expr: Expr) -> bool:
     """Whether ``expr`` has one value throughout a statement: no column, no subquery, nothing volatile."""
-    return all(
-        not isinstance(node, Column | Lambda | Subquery)
-        and not (isinstance(node, Call) and node.function.volatility == "volatile")
-        for node in bound.walk(expr)
-    )
+    return not bound.has_trait(bound.COLUMN | bound.LAMBDA | bound.SUBQUERY | bound.VOLATILE, expr)
 
 
 def substitute(value: T, mapping: Mapping[int, Expr]) -> T:
