@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import Enum
+from operator import is_
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -421,6 +422,22 @@ def with_inputs(plan: P, change: Callable[[Plan], Plan]) -> P:
         if (after := change(before)) is not before:
             changed[name] = after
     return replace(plan, **changed) if changed else plan
+
+
+def changed(plan: P, **fields: object) -> P:
+    """``plan`` with other fields; itself where each is as it was, so that what is known of it stays known."""
+    for name, after in fields.items():
+        before = getattr(plan, name)
+        if before is not after and not _are_same(before, after):
+            return replace(plan, **fields)
+    return plan
+
+
+def _are_same(before: object, after: object) -> bool:
+    """Whether two tuples hold the same objects."""
+    if not isinstance(before, tuple) or not isinstance(after, tuple):
+        return False
+    return len(before) == len(after) and all(map(is_, before, after))
 
 
 def rewrite(plan: Plan, rule: Callable[[Plan], Plan]) -> Plan:

@@ -86,7 +86,6 @@ class Planner:
         planning = Planning.of(plan, run.settings, None)
         spent: dict[str, float] = {}
         for name, rule in RULES:
-            planning.forget_estimates()
             start = time.process_time()
             plan = rule(plan, planning)
             spent[name] = (time.process_time() - start) * 1_000

@@ -79,7 +79,6 @@ def _optimize(plan: Plan, planning: Planning, without: Collection[str], trace: T
     plan = plans.rewrite(plan, _keep_positions)
     for name, rule in RULES:
         if name not in without:
-            planning.forget_estimates()
             plan = rule(plan, planning)
             if trace is not None:
                 trace(name, plan)

@@ -27,7 +27,7 @@ class Planning(Struct):
     ctes_known    rows and columns by position of materialized definitions met so far
     facts   what ``remember`` keeps: by its name, a node's fact under the node's identity, with the node itself, so that
             the identity stays its own
-    simple  expressions that are simple already, by identity
+    simple, simple_plans   expressions and nodes that are simple already, by identity
     tables  columns of tables as their statistics tell them, by the table's identity
     """
 
@@ -39,6 +39,7 @@ class Planning(Struct):
     ctes_known: dict[int, tuple[float, list[Any]]] = field(default_factory=dict)
     facts: dict[str, dict[int, tuple[Plan, Any]]] = field(default_factory=dict)
     simple: dict[int, Expr] = field(default_factory=dict)
+    simple_plans: dict[int, Plan] = field(default_factory=dict)
     tables: dict[int, tuple[Any, float, dict[str, Any]]] = field(default_factory=dict)
 
     @staticmethod
@@ -57,18 +58,21 @@ class Planning(Struct):
         """A column like ``column`` under an id of its own."""
         return Column(column.type, next(self.ids), column.name, column.nullable)
 
-    def remember(self, name: str, plan: Plan, work_out: Callable[[], T]) -> T:
+    def remember(self, name: str, plan: Plan, work_out: Callable[[Plan, Planning], T]) -> T:
         """The fact ``name`` of ``plan``, worked out at most once."""
         known = self.facts.setdefault(name, {})
         found = known.get(id(plan))
         if found is None:
-            found = known[id(plan)] = (plan, work_out())
+            found = known[id(plan)] = (plan, work_out(plan, self))
         fact: T = found[1]
         return fact
 
-    def forget_estimates(self) -> None:
-        """A rule may change what a definition is thought to answer; what is certain of a node stays certain."""
-        self.facts.pop("estimate", None)
+    def note_cte(self, cte: int, rows: float, columns: list[Any]) -> None:
+        """Takes in what a materialized definition is thought to answer; any node may stand over a scan of it."""
+        found = (rows, columns)
+        if self.ctes_known.get(cte) != found:
+            self.ctes_known[cte] = found
+            self.facts.get("estimate", {}).clear()
 
 
 def walk_deep(plan: Plan) -> Iterator[Plan]:

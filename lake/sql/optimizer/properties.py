@@ -82,7 +82,7 @@ class Properties(Struct, frozen=True):
 
 def properties(plan: Plan, planning: Planning) -> Properties:
     """What is certain of ``plan``'s rows."""
-    return planning.remember("properties", plan, lambda: _properties(plan, planning))
+    return planning.remember("properties", plan, _properties)
 
 
 def _properties(plan: Plan, planning: Planning) -> Properties:
@@ -301,7 +301,7 @@ def _set_operation(plan: SetOperation, left: Properties, right: Properties) -> P
 
 def free_columns(plan: Plan, planning: Planning) -> frozenset[int]:
     """Ids of columns of a query around ``plan``: used by a node and answered by none of its inputs."""
-    return planning.remember("free", plan, lambda: _free_columns(plan, planning))
+    return planning.remember("free", plan, _free_columns)
 
 
 def _free_columns(plan: Plan, planning: Planning) -> frozenset[int]:

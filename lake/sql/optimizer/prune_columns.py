@@ -77,7 +77,7 @@ class _Pruning:
                 self.wanted.setdefault(cte, set()).update(positions)
                 return plan
             case Filter(conjuncts=conjuncts, input=source):
-                return replace(plan, input=self.prune(source, need | bound.columns_of(conjuncts)))
+                return plans.changed(plan, input=self.prune(source, need | bound.columns_of(conjuncts)))
             case Project():
                 return self._project(plan, need)
             case Aggregate():
@@ -85,22 +85,22 @@ class _Pruning:
             case Window():
                 return self._window(plan, need)
             case Sort(keys=keys):
-                return replace(plan, input=self.exactly(plan.input, need | bound.columns_of(keys)))
+                return plans.changed(plan, input=self.exactly(plan.input, need | bound.columns_of(keys)))
             case Limit(ties=ties):
-                return replace(plan, input=self.prune(plan.input, need | bound.columns_of(ties)))
+                return plans.changed(plan, input=self.prune(plan.input, need | bound.columns_of(ties)))
             case Sample():
-                return replace(plan, input=self.prune(plan.input, need))
+                return plans.changed(plan, input=self.prune(plan.input, need))
             case Distinct(on=on, order=order):
                 used = need | bound.columns_of(on, order) if on else plan.ids
-                return replace(plan, input=self.exactly(plan.input, used))
+                return plans.changed(plan, input=self.exactly(plan.input, used))
             case Unnest(lists=lists):
                 used = need | bound.columns_of(tuple(expr for _, expr in lists))
-                return replace(plan, input=self.prune(plan.input, used))
+                return plans.changed(plan, input=self.prune(plan.input, used))
             case Join():
                 return self._join(plan, need)
             case AsofJoin():
                 used = need | bound.columns_of(tuple(plans.expressions_of(plan)))
-                return replace(plan, left=self.exactly(plan.left, used), right=self.exactly(plan.right, used))
+                return plans.changed(plan, left=self.exactly(plan.left, used), right=self.exactly(plan.right, used))
             case SetOperation():
                 return self._set_operation(plan, need)
             case Materialize():
@@ -120,7 +120,7 @@ class _Pruning:
         used = need | bound.columns_of(plan.filters)
         kept = [index for index, column in enumerate(plan.outputs) if column.id in used]
         outputs = tuple(plan.outputs[index] for index in kept)
-        return replace(plan, outputs=outputs, names=tuple(plan.names[index] for index in kept))
+        return plans.changed(plan, outputs=outputs, names=tuple(plan.names[index] for index in kept))
 
     def _values(self, plan: Values, need: Ids) -> Plan:
         kept = [index for index, column in enumerate(plan.outputs) if column.id in need]
@@ -138,23 +138,23 @@ class _Pruning:
         grouping_id = plan.grouping_id if plan.grouping_id is not None and plan.grouping_id.id in need else None
         if not aggregates and not plan.groups and plan.grouping_sets is None:
             return Values(((),), ())
-        changed = replace(plan, aggregates=aggregates, grouping_id=grouping_id)
+        changed = plans.changed(plan, aggregates=aggregates, grouping_id=grouping_id)
         used = bound.columns_of(tuple(plans.expressions_of(changed)))
-        return replace(changed, input=self.prune(plan.input, used))
+        return plans.changed(changed, input=self.prune(plan.input, used))
 
     def _window(self, plan: Window, need: Ids) -> Plan:
         calls = tuple(item for item in plan.calls if item[0].id in need)
         if not calls:
             return self.prune(plan.input, need)
-        changed = replace(plan, calls=calls)
+        changed = plans.changed(plan, calls=calls)
         used = need | bound.columns_of(tuple(plans.expressions_of(changed)))
-        return replace(changed, input=self.exactly(plan.input, used))
+        return plans.changed(changed, input=self.exactly(plan.input, used))
 
     def _join(self, plan: Join, need: Ids) -> Plan:
         if self._adds_nothing(plan, need):
             return self.prune(plan.left, need)
         used = need | bound.columns_of(plan.conditions)
-        changed = replace(plan, left=self.exactly(plan.left, used), right=self.exactly(plan.right, used))
+        changed = plans.changed(plan, left=self.exactly(plan.left, used), right=self.exactly(plan.right, used))
         kept = tuple(column for column in changed.columns if column.id in need)
         return changed if len(kept) == len(changed.columns) else project_over(kept, kept, changed)
 
@@ -171,7 +171,7 @@ class _Pruning:
         is_bag = plan.kind is SetKind.UNION and plan.all
         kept = [index for index, column in enumerate(plan.outputs) if not is_bag or column.id in need]
         outputs = tuple(plan.outputs[index] for index in kept)
-        return replace(plan, left=self._side(plan.left, kept), right=self._side(plan.right, kept), outputs=outputs)
+        return plans.changed(plan, left=self._side(plan.left, kept), right=self._side(plan.right, kept), outputs=outputs)
 
     def _side(self, plan: Plan, positions: Iterable[int]) -> Plan:
         """``plan`` answering its columns at ``positions``, in order."""
@@ -194,13 +194,13 @@ class _Pruning:
                 return replace(node, outputs=tuple(node.outputs[index] for index in positions))
             return node
 
-        return replace(plan, definition=definition, input=plans.rewrite(source, narrow))
+        return plans.changed(plan, definition=definition, input=plans.rewrite(source, narrow))
 
     def _recursion(self, plan: Recursion) -> Plan:
         every = range(len(plan.outputs))
         anchor = self._side(plan.anchor, every)
         step = self._side(plan.step, every)
-        return replace(plan, anchor=anchor, step=step)
+        return plans.changed(plan, anchor=anchor, step=step)
 
 
 def project_over(outputs: tuple[Column, ...], exprs: tuple[Expr, ...], source: Plan) -> Plan:

@@ -61,7 +61,15 @@ WILDCARDS: Final = frozenset("%_\\")
 
 def simplify(plan: Plan, planning: Planning) -> Plan:
     """``plan`` with every expression in its simplest form, empty parts left out."""
-    return plans.rewrite(plan, lambda node: _simplify_node(node, planning))
+
+    def change(node: Plan) -> Plan:
+        if planning.simple_plans.get(id(node)) is node:
+            return node
+        made = _simplify_node(plans.with_inputs(node, change), planning)
+        planning.simple_plans[id(made)] = made
+        return made
+
+    return change(plan)
 
 
 def _simplify_node(node: Plan, planning: Planning) -> Plan:
@@ -73,11 +81,11 @@ def _simplify_node(node: Plan, planning: Planning) -> Plan:
             kept = simplify_conjuncts(conjuncts, planning, properties(source, planning).non_null)
             if kept == (FALSE,) or is_empty(source):
                 return Values((), node.columns)
-            return Filter(kept, source) if kept else source
-        case Scan(table=table, outputs=outputs, names=names, filters=filters) if filters:
+            return plans.changed(node, conjuncts=kept, input=source) if kept else source
+        case Scan(outputs=outputs, filters=filters) if filters:
             non_null = frozenset(column.id for column in outputs if not column.nullable)
             kept = simplify_conjuncts(filters, planning, non_null)
-            return Values((), outputs) if kept == (FALSE,) else Scan(table, outputs, names, kept)
+            return Values((), outputs) if kept == (FALSE,) else plans.changed(node, filters=kept)
         case Join():
             return _simplify_join(node, planning)
         case SetOperation(kind=SetKind.UNION, all=True, left=left, right=right, outputs=outputs):
@@ -104,7 +112,7 @@ def _simplify_join(node: Join, planning: Planning) -> Plan:
         conditions = tuple(part for item in node.conditions for part in bound.conjuncts(item))
     else:
         conditions = simplify_conjuncts(node.conditions, planning, left.non_null | right.non_null)
-    node = Join(node.kind, node.left, node.right, conditions, node.mark, node.mark_nulls, node.dependent)
+    node = plans.changed(node, conditions=conditions)
     never = conditions == (FALSE,)
     match node.kind:
         case JoinKind.INNER if never or is_empty(node.left) or is_empty(node.right):

@@ -61,7 +61,7 @@ RECURSION_ROUNDS: Final = 10.0
 
 def estimate(plan: Plan, planning: Planning) -> Estimate:
     """Rows and columns of ``plan``."""
-    return planning.remember("estimate", plan, lambda: _estimate(plan, planning))
+    return planning.remember("estimate", plan, _estimate)
 
 
 def rows_of(plan: Plan, planning: Planning) -> float:
@@ -233,7 +233,7 @@ def note_cte(cte: int, definition: Plan, planning: Planning) -> None:
     """Remembers the rows of a materialized definition for the scans of it."""
     found = estimate(definition, planning)
     by_position = [found.columns.get(column.id, ColumnEstimate()) for column in definition.columns]
-    planning.ctes_known[cte] = (found.rows, by_position)
+    planning.note_cte(cte, found.rows, by_position)
 
 
 def _cte_scan(plan: CteScan, planning: Planning) -> Estimate:
