@@ -22,14 +22,10 @@ MISS: Final = 0.35
 """What a probe costs more for each doubling of the build side past the cache."""
 
 
-def probe(build_rows: float) -> float:
-    """One row that probes a table of so many."""
-    return PROBE + MISS * math.log2(build_rows / CACHE_ROWS) if build_rows > CACHE_ROWS else PROBE
-
-
 def hash_join(probe_rows: float, build_rows: float, output_rows: float) -> float:
     """Building the right side, probing with the left, writing the pairs."""
-    return BUILD * build_rows + probe(build_rows) * probe_rows + OUTPUT * output_rows
+    probe = PROBE + MISS * math.log2(build_rows / CACHE_ROWS) if build_rows > CACHE_ROWS else PROBE
+    return BUILD * build_rows + probe * probe_rows + OUTPUT * output_rows
 
 
 def loop_join(left_rows: float, right_rows: float, output_rows: float) -> float:
@@ -39,4 +35,6 @@ def loop_join(left_rows: float, right_rows: float, output_rows: float) -> float:
 
 def join(left_rows: float, right_rows: float, output_rows: float, *, has_keys: bool) -> float:
     """A join with the right side as build side."""
-    return (hash_join if has_keys else loop_join)(left_rows, right_rows, output_rows)
+    if not has_keys:
+        return loop_join(left_rows, right_rows, output_rows)
+    return hash_join(left_rows, right_rows, output_rows)

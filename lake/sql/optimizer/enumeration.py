@@ -12,6 +12,9 @@ from typing import Final
 PAIRS_MAX: Final = 6_000
 """Pairs past which a greedy order is taken: about 20 ms of search. A star of ten relations has 2,304."""
 
+SETS_MAX: Final = PAIRS_MAX + 64
+"""Connected sets past which there are more pairs than that: every set but a relation alone is the union of a pair."""
+
 
 def members(chosen: int) -> Iterator[int]:
     """The numbers in ``chosen``, lowest first."""
@@ -28,12 +31,14 @@ def connected_pairs(neighbours: Sequence[int]) -> list[tuple[int, int]] | None:
     None        where there are more than PAIRS_MAX
     """
     around = _Neighbourhoods(neighbours)
+    sets = _connected_sets(len(neighbours), around)
+    if len(sets) > SETS_MAX:
+        return None
     pairs: list[tuple[int, int]] = []
-    for one in _connected_sets(len(neighbours), around):
-        for two in _complements(one, around):
-            pairs.append((one, two))
-            if len(pairs) > PAIRS_MAX:
-                return None
+    for one in sets:
+        pairs += [(one, two) for two in _complements(one, around)]
+        if len(pairs) > PAIRS_MAX:
+            return None
     return sorted(pairs, key=lambda pair: (pair[0] | pair[1]).bit_count())
 
 
@@ -50,37 +55,42 @@ class _Neighbourhoods(dict[int, int]):
         return found
 
 
-def _connected_sets(count: int, around: _Neighbourhoods) -> Iterator[int]:
+def _connected_sets(count: int, around: _Neighbourhoods) -> list[int]:
+    """All connected sets; some SETS_MAX of them where there are more."""
+    found: list[int] = []
     for number in reversed(range(count)):
         start = 1 << number
-        yield start
-        yield from _extended(start, (start << 1) - 1, around)
+        found.append(start)
+        _extend(start, (start << 1) - 1, around, found)
+    return found
 
 
-def _complements(one: int, around: _Neighbourhoods) -> Iterator[int]:
+def _complements(one: int, around: _Neighbourhoods) -> list[int]:
     """Connected sets beside ``one`` and joined to it, whose lowest relation comes after that of ``one``."""
     lowest = one & -one
     excluded = ((lowest << 1) - 1) | one
-    beside = around[one] & ~excluded
-    for number in reversed(list(members(beside))):
-        start = 1 << number
-        yield start
-        lower = ((start << 1) - 1) & beside
-        yield from _extended(start, excluded | lower, around)
+    beside = left = around[one] & ~excluded
+    found: list[int] = []
+    while left:
+        start = 1 << left.bit_length() - 1
+        left ^= start
+        found.append(start)
+        _extend(start, excluded | (((start << 1) - 1) & beside), around, found)
+    return found
 
 
-def _extended(chosen: int, excluded: int, around: _Neighbourhoods) -> Iterator[int]:
-    """Connected sets that hold ``chosen`` and none of ``excluded`` beyond it."""
+def _extend(chosen: int, excluded: int, around: _Neighbourhoods, found: list[int]) -> None:
+    """Adds to ``found`` the connected sets that hold ``chosen`` and none of ``excluded`` beyond it."""
     beside = around[chosen] & ~excluded
     if not beside:
         return
-    larger: list[int] = []
+    first = len(found)
     part = beside & -beside
-    while part:
-        larger.append(chosen | part)
+    while part and len(found) <= SETS_MAX:
+        found.append(chosen | part)
         part = (part - beside) & beside
-    yield from larger
     excluded |= beside
-    for one in larger:
-        if around[one] & ~excluded:
-            yield from _extended(one, excluded, around)
+    for place in range(first, len(found)):
+        one = found[place]
+        if around[one] & ~excluded and len(found) <= SETS_MAX:
+            _extend(one, excluded, around, found)

@@ -79,6 +79,9 @@ class Region(Struct):
     relations     plans, by number; a set of them is an int of bits
     attachments   by the number of the relation attached
     padded        estimates of relations attached by LEFT, with NULLs for rows without a partner
+    inner         rows of each relation that is not attached, with its bit
+    distincts     distinct values of the columns of each equality, fewest first, each with its relation's bit
+    fractions     what relations together have fewer rows by, for their bits: predicates, then corrections
     """
 
     planning: Planning
@@ -91,9 +94,9 @@ class Region(Struct):
     equalities: list[Equality] = field(default_factory=list)
     owner: dict[int, int] = field(default_factory=dict)
     known: dict[int, float] = field(default_factory=dict)
-    distincts: list[list[tuple[float, int]]] = field(default_factory=list)
-    fractions: list[float] = field(default_factory=list)
-    corrections: list[tuple[int, float]] = field(default_factory=list)
+    inner: list[tuple[int, float]] = field(default_factory=list)
+    distincts: list[tuple[int, list[tuple[float, int]]]] = field(default_factory=list)
+    fractions: list[tuple[int, float]] = field(default_factory=list)
 
     def bits_of(self, expr: Expr | tuple[Expr, ...]) -> int:
         """The relations whose columns ``expr`` uses."""
@@ -113,31 +116,25 @@ class Region(Struct):
     def _rows(self, chosen: int) -> float:
         rows = 1.0
         inner = 0
-        for number in members(chosen):
-            if number not in self.attachments:
-                rows *= self.estimates[number].rows
-                inner |= 1 << number
-        if len(self.distincts) < len(self.equalities):
-            self.distincts = [
-                sorted((self.estimates[n].distinct(column.id), 1 << n) for n, column in equal.columns.items())
-                for equal in self.equalities
-            ]
-        for counts in self.distincts:
+        for bit, count in self.inner:
+            if chosen & bit:
+                rows *= count
+                inner |= bit
+        for names, counts in self.distincts:
             # Of the columns that are there, all but the one with the fewest values divide the rows.
+            there = names & inner
             is_first = True
-            for count, bit in counts:
-                if inner & bit:
+            for count, bit in counts if there & (there - 1) else ():
+                if there & bit:
                     if not is_first:
                         rows /= count
                     is_first = False
-        for predicate, fraction in zip(self.predicates, self.fractions, strict=True):
-            if predicate.names & ~chosen == 0:
+        for names, fraction in self.fractions:
+            if names & chosen == names:
                 rows *= fraction
-        for pair, correction in self.corrections:
-            if pair & ~chosen == 0:
-                rows *= correction
-        for number in members(chosen & ~inner):
-            rows *= self.attachments[number].factor
+        if chosen != inner:
+            for number in members(chosen & ~inner):
+                rows *= self.attachments[number].factor
         return rows
 
 
@@ -225,8 +222,14 @@ def _classify(region: Region) -> None:
             _add_class(columns, region)
     for predicate in region.predicates:
         found = _merged_estimate(predicate.names, region)
-        region.fractions.append(selectivity(predicate.expr, found))
+        region.fractions.append((predicate.names, selectivity(predicate.expr, found)))
     _correct_for_composite_keys(region)
+    for number, known in enumerate(region.estimates):
+        if number not in region.attachments:
+            region.inner.append((1 << number, known.rows))
+    for equal in region.equalities:
+        counts = sorted((region.estimates[n].distinct(column.id), 1 << n) for n, column in equal.columns.items())
+        region.distincts.append((equal.names, counts))
 
 
 def _is_between_relations(one: Column, two: Column, region: Region) -> bool:
@@ -274,7 +277,7 @@ def _correct_for_composite_keys(region: Region) -> None:
                 single *= key_fraction([key], left, right)
             together = key_fraction(keys, left, right)
             if together > single:
-                region.corrections.append((1 << one | 1 << two, together / single))
+                region.fractions.append((1 << one | 1 << two, together / single))
 
 
 # --- the search ------------------------------------------------------------------------------------------------------
