@@ -303,19 +303,22 @@ def rewrite(expr: Expr, rule: Rule) -> Expr:
 
     Long chains of one operator nest in the first argument: they cost no depth of the stack.
     """
-    spine: list[Call] = []
-    while isinstance(expr, Call) and expr.arguments:
-        spine.append(expr)
-        expr = expr.arguments[0]
-    if not isinstance(expr, Column | Literal):
-        expr = rewrite_children(expr, lambda child: rewrite(child, rule))
-    made = rule(expr)
-    for call in reversed(spine):
-        rest = tuple(rewrite(item, rule) for item in call.arguments[1:])
-        before = call.arguments
-        same = made is before[0] and all(new is old for new, old in zip(rest, before[1:], strict=True))
-        made = rule(call if same else replace(call, arguments=(made, *rest)))
-    return made
+
+    def change(expr: Expr) -> Expr:
+        spine: list[Call] = []
+        while isinstance(expr, Call) and expr.arguments:
+            spine.append(expr)
+            expr = expr.arguments[0]
+        if not isinstance(expr, _LEAVES):
+            expr = rewrite_children(expr, change)
+        made = rule(expr)
+        for call in reversed(spine):
+            before = call.arguments
+            after = (made, *[change(item) for item in before[1:]])
+            made = rule(call if all(map(is_, after, before)) else replace(call, arguments=after))
+        return made
+
+    return change(expr)
 
 
 def rewrite_children(expr: Expr, change: Rule) -> Expr:
@@ -358,7 +361,11 @@ VOLATILE: Final = 8
 
 def has_trait(trait: int, *values: object) -> bool:
     """Whether one of these traits stands anywhere in expressions, calls and sort keys; subqueries' plans are not entered."""
-    return any(_traits_of(expr) & trait for value in values for expr in expressions_in(value))
+    for value in values:
+        for expr in expressions_in(value):
+            if _traits_of(expr) & trait:
+                return True
+    return False
 
 
 def _traits_of(expr: Expr) -> int:

@@ -416,8 +416,11 @@ def walk(plan: Plan) -> Iterator[Plan]:
 
 def with_inputs(plan: P, change: Callable[[Plan], Plan]) -> P:
     """``plan`` with each node directly below changed."""
+    names = input_names(type(plan))
+    if not names:
+        return plan
     changed: dict[str, object] = {}
-    for name in input_names(type(plan)):
+    for name in names:
         before = getattr(plan, name)
         if (after := change(before)) is not before:
             changed[name] = after

@@ -142,7 +142,10 @@ def substitute(value: T, mapping: Mapping[int, Expr]) -> T:
             case _:
                 return expr
 
-    return bound.map_expressions(value, lambda expr: bound.rewrite(expr, replace_one))
+    def replace_all(expr: Expr) -> Expr:
+        return expr if bound.columns_of(expr).isdisjoint(mapping) else bound.rewrite(expr, replace_one)
+
+    return bound.map_expressions(value, replace_all)
 
 
 def substitute_plan(plan: Plan, mapping: Mapping[int, Expr]) -> Plan:

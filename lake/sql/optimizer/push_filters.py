@@ -68,7 +68,7 @@ def _push(plan: Plan, conjuncts: Conjuncts) -> Plan:
         case Project():
             return _push_project(plan, conjuncts)
         case Aggregate():
-            return _push_through(plan, plan.input, conjuncts, _group_keys(plan))
+            return _push_through(plan, plan.input, conjuncts, _group_keys(plan) if conjuncts else {})
         case Window(partition=partition):
             return _push_through(plan, plan.input, conjuncts, _itself(partition))
         case Sort(limit=None, input=source):
@@ -115,6 +115,8 @@ def _is_within(expr: Expr, ids: frozenset[int]) -> bool:
 
 
 def _push_project(plan: Project, conjuncts: Conjuncts) -> Plan:
+    if not conjuncts:
+        return plans.changed(plan, input=_push(plan.input, ()))
     volatile = columns_in(
         column for column, expr in zip(plan.outputs, plan.exprs, strict=True) if is_volatile(expr)
     )

@@ -87,9 +87,12 @@ class _Range(Struct):
 
 def merge_ranges(conjuncts: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """``conjuncts`` of a filter with those on one expression merged, at the place of the first; ``(FALSE,)`` of none."""
+    operands = [_operand_of(conjunct) for conjunct in conjuncts]
+    compared = [operand for operand in operands if operand is not None]
+    if len(compared) == len(set(compared)):
+        return conjuncts
     ranges: dict[Expr, _Range] = {}
-    for conjunct in conjuncts:
-        operand = _operand_of(conjunct)
+    for conjunct, operand in zip(conjuncts, operands, strict=True):
         if operand is None:
             continue
         found = ranges.setdefault(operand, _Range())
@@ -101,8 +104,7 @@ def merge_ranges(conjuncts: tuple[Expr, ...]) -> tuple[Expr, ...]:
                 found.add_members(tuple(item for item in items if isinstance(item, Literal)))
     merged: list[Expr] = []
     done: set[Expr] = set()
-    for conjunct in conjuncts:
-        operand = _operand_of(conjunct)
+    for conjunct, operand in zip(conjuncts, operands, strict=True):
         if operand is None or ranges[operand].count == 1:
             merged.append(conjunct)
         elif operand not in done:

@@ -8,8 +8,8 @@ A conjunct of a filter only has to be true or not: there NULL counts as false. E
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
 
 from lake.arrow_names import is_spelled_alike
 from lake.errors import LakeError
@@ -38,6 +38,7 @@ from lake.sql.optimizer.expressions import (
     NEGATED,
     TRUE,
     UNKNOWN,
+    columns_in,
     disjunction,
     disjuncts,
     has_subquery,
@@ -57,6 +58,8 @@ from lake.types import BOOLEAN, TEXT
 
 COMMON_FACTOR_BRANCHES_MAX: Final = 64
 WILDCARDS: Final = frozenset("%_\\")
+
+NonNull: TypeAlias = Callable[[], frozenset[int]]
 
 
 def simplify(plan: Plan, planning: Planning) -> Plan:
@@ -78,13 +81,13 @@ def _simplify_node(node: Plan, planning: Planning) -> Plan:
         case Filter(conjuncts=conjuncts, input=source):
             if isinstance(source, Filter):
                 conjuncts, source = (*source.conjuncts, *conjuncts), source.input
-            kept = simplify_conjuncts(conjuncts, planning, properties(source, planning).non_null)
+            below = source
+            kept = simplify_conjuncts(conjuncts, planning, lambda: properties(below, planning).non_null)
             if kept == (FALSE,) or is_empty(source):
                 return Values((), node.columns)
             return plans.changed(node, conjuncts=kept, input=source) if kept else source
         case Scan(outputs=outputs, filters=filters) if filters:
-            non_null = frozenset(column.id for column in outputs if not column.nullable)
-            kept = simplify_conjuncts(filters, planning, non_null)
+            kept = simplify_conjuncts(filters, planning, lambda: _non_null(outputs))
             return Values((), outputs) if kept == (FALSE,) else plans.changed(node, filters=kept)
         case Join():
             return _simplify_join(node, planning)
@@ -101,17 +104,25 @@ def _simplify_node(node: Plan, planning: Planning) -> Plan:
             return node
 
 
+def _non_null(columns: tuple[Column, ...]) -> frozenset[int]:
+    return columns_in(column for column in columns if not column.nullable)
+
+
 def is_empty(plan: Plan) -> bool:
     """Whether ``plan`` is written as no rows."""
     return isinstance(plan, Values) and not plan.rows
 
 
 def _simplify_join(node: Join, planning: Planning) -> Plan:
-    left, right = properties(node.left, planning), properties(node.right, planning)
+    left, right = node.left, node.right
+
+    def non_null() -> frozenset[int]:
+        return properties(left, planning).non_null | properties(right, planning).non_null
+
     if node.mark_nulls:
         conditions = tuple(part for item in node.conditions for part in bound.conjuncts(item))
     else:
-        conditions = simplify_conjuncts(node.conditions, planning, left.non_null | right.non_null)
+        conditions = simplify_conjuncts(node.conditions, planning, non_null)
     node = plans.changed(node, conditions=conditions)
     never = conditions == (FALSE,)
     match node.kind:
@@ -140,26 +151,24 @@ def _simplify_join(node: Join, planning: Planning) -> Plan:
 # --- conjuncts -------------------------------------------------------------------------------------------------------
 
 
-def simplify_conjuncts(
-    conjuncts: tuple[Expr, ...], planning: Planning, non_null: frozenset[int] = frozenset()
-) -> tuple[Expr, ...]:
+def simplify_conjuncts(conjuncts: tuple[Expr, ...], planning: Planning, non_null: NonNull) -> tuple[Expr, ...]:
     """``conjuncts`` of a filter, each in its simplest form, none twice; ``(FALSE,)`` where no row can pass.
 
-    non_null  columns of the rows tested that are never NULL
+    non_null  answers the columns of the rows tested that are never NULL: few conditions ask
     """
     parts: list[Expr] = []
     for conjunct in conjuncts:
         for part in bound.conjuncts(conjunct):
             simple = _as_condition(part, non_null)
             for item in bound.conjuncts(simplify_expression(simple, planning) if simple is not part else part):
-                if item in (FALSE, UNKNOWN):
+                if isinstance(item, Literal) and item in (FALSE, UNKNOWN):
                     return (FALSE,)
                 if item != TRUE:
                     parts.append(item)
     return merge_ranges(tuple(_unique(parts)))
 
 
-def _as_condition(expr: Expr, non_null: frozenset[int]) -> Expr:
+def _as_condition(expr: Expr, non_null: NonNull) -> Expr:
     """A condition that is true where ``expr`` is, though it may be false where that is NULL."""
     match expr:
         case Literal(value=None):
@@ -169,23 +178,25 @@ def _as_condition(expr: Expr, non_null: frozenset[int]) -> Expr:
         case Or(operands=operands):
             return disjunction(tuple(_as_condition(item, non_null) for item in operands))
         case Compare(op="=" | "<=" | ">=", left=left, right=right) if left == right and not is_volatile(left):
-            return is_not_null(left) if may_be_null(left, non_null) else TRUE
+            return is_not_null(left) if may_be_null(left, non_null()) else TRUE
         case Compare(op="<>" | "<" | ">", left=left, right=right) if left == right and not is_volatile(left):
             return FALSE
         case Compare(op="is not distinct", left=left, right=Literal(value=True, type=type)) if type == BOOLEAN:
             return _as_condition(left, non_null)
         case Compare(op="is not distinct", left=left, right=right):
-            if not may_be_null(left, non_null) or not may_be_null(right, non_null):
+            if not may_be_null(left, non_null()) or not may_be_null(right, non_null()):
                 return Compare.of("=", left, right)
             return expr
         case InList(type=type, operand=operand, items=items):
             kept = tuple(item for item in items if not (isinstance(item, Literal) and item.value is None))
             return expr if len(kept) == len(items) else InList(type, operand, kept) if kept else FALSE
-        case Not(operand=InList(items=items)) if any(isinstance(item, Literal) and item.value is None for item in items):
+        case Not(operand=InList(items=items)) if any(
+            isinstance(item, Literal) and item.value is None for item in items
+        ):
             return FALSE
-        case IsNull(operand=operand) if not may_be_null(operand, non_null):
+        case IsNull(operand=operand) if not may_be_null(operand, non_null()):
             return FALSE
-        case Not(operand=IsNull(operand=operand)) if not may_be_null(operand, non_null):
+        case Not(operand=IsNull(operand=operand)) if not may_be_null(operand, non_null()):
             return TRUE
         case _:
             return expr
