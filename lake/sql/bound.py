@@ -363,12 +363,12 @@ def has_trait(trait: int, *values: object) -> bool:
     """Whether one of these traits stands anywhere in expressions, calls and sort keys; subqueries' plans are not entered."""
     for value in values:
         for expr in expressions_in(value):
-            if _traits_of(expr) & trait:
+            if traits_of(expr) & trait:
                 return True
     return False
 
 
-def _traits_of(expr: Expr) -> int:
+def traits_of(expr: Expr) -> int:
     """What stands in ``expr``: worked out once for each node, from what is known of those below."""
     try:
         return expr.traits

@@ -76,7 +76,7 @@ def optimize(
 
 def _optimize(plan: Plan, planning: Planning, without: Collection[str], trace: Trace | None) -> Plan:
     columns = plan.columns
-    plan = plans.rewrite(plan, _keep_positions)
+    plan = plans.rewrite(plan, _keep_positions, where=plans.POSITIONS)
     for name, rule in RULES:
         if name not in without:
             plan = rule(plan, planning)

@@ -26,7 +26,11 @@ from lake.types import Boolean, Date, Decimal, Integer, Text, Timestamp
 
 def simplify_aggregates(plan: Plan, planning: Planning) -> Plan:
     """``plan`` with each aggregation in its cheapest form."""
-    return plans.rewrite(plan, lambda node: _simplify(node, planning) if isinstance(node, Aggregate) else node)
+
+    def change(node: Plan) -> Plan:
+        return _simplify(node, planning) if isinstance(node, Aggregate) else node
+
+    return plans.rewrite(plan, change, where=plans.AGGREGATE)
 
 
 def _simplify(node: Aggregate, planning: Planning) -> Plan:

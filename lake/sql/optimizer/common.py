@@ -34,7 +34,6 @@ from lake.sql.plan import (
     Plan,
     Project,
     Recursion,
-    Sample,
     Scan,
     Values,
 )
@@ -52,6 +51,8 @@ ROWS_MIN: Final = 10_000.0
 
 def inline_definitions(plan: Plan, planning: Planning) -> Plan:
     """``plan`` with a common table expression in place where it is read once, or is a plain table."""
+    if not plans.traits_of(plan) & plans.DEFINITION:
+        return plan
     match plan:
         case Materialize(cte=cte, definition=definition, input=source):
             source = inline_definitions(source, planning)
@@ -60,9 +61,11 @@ def inline_definitions(plan: Plan, planning: Planning) -> Plan:
             if not uses:
                 return source
             if len(uses) == 1 and not uses[0]:
-                return plans.rewrite(source, lambda node: _in_place(node, cte, definition))
+                return plans.rewrite(source, lambda node: _in_place(node, cte, definition), where=plans.DEFINITION)
             if _is_plain(definition):
-                return plans.rewrite(source, lambda node: _copied(node, cte, definition, planning))
+                return plans.rewrite(
+                    source, lambda node: _copied(node, cte, definition, planning), where=plans.DEFINITION
+                )
             return replace(plan, definition=definition, input=source)
         case _:
             return plans.with_inputs(plan, lambda child: inline_definitions(child, planning))
@@ -72,7 +75,7 @@ def _uses(plan: Plan, cte: int, *, in_round: bool) -> Iterator[bool]:
     """For each scan of ``cte``, whether it is run again in every round of a recursion."""
     if isinstance(plan, CteScan) and plan.cte == cte:
         yield in_round
-    for child in plan.inputs:
+    for child in plan.inputs if plans.traits_of(plan) & plans.DEFINITION else ():
         again = in_round or (isinstance(plan, Recursion) and child is plan.step)
         yield from _uses(child, cte, in_round=again)
 
@@ -138,12 +141,7 @@ def _sketch(plan: Plan, alike: dict[int, list[Plan]]) -> int:
 
 def _may_share(plan: Plan) -> bool:
     """Whether ``plan`` stands for itself and answers the same each time."""
-    for node in plans.walk(plan):
-        if isinstance(node, CteScan | Recursion | Materialize | Sample):
-            return False
-        if any(is_volatile(expr) for expr in plans.expressions_of(node)):
-            return False
-    return True
+    return not plans.traits_of(plan) & (plans.DEFINITION | plans.SAMPLE | bound.VOLATILE)
 
 
 def _is_worth_it(plan: Plan, planning: Planning) -> bool:

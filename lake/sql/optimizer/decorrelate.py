@@ -70,11 +70,11 @@ def decorrelate(plan: Plan, planning: Planning) -> Plan:
 
 def _lift(plan: Plan, planning: Planning) -> Plan:
     """``plan`` with every subquery expression as a join, inner ones first."""
-    return plans.rewrite(plan, lambda node: _lift_node(node, planning) if _holds_subquery(node) else node)
 
+    def change(node: Plan) -> Plan:
+        return _lift_node(node, planning) if has_subquery(plans.expressions_of(node)) else node
 
-def _holds_subquery(node: Plan) -> bool:
-    return any(has_subquery(expr) for expr in plans.expressions_of(node))
+    return plans.rewrite(plan, change, where=bound.SUBQUERY)
 
 
 def _lift_node(node: Plan, planning: Planning) -> Plan:

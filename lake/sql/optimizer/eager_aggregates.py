@@ -64,7 +64,11 @@ class Place(Struct, frozen=True):
 
 def aggregate_early(plan: Plan, planning: Planning) -> Plan:
     """``plan`` with aggregates taken in part below joins where that is less work."""
-    return plans.rewrite(plan, lambda node: _early(node, planning) if isinstance(node, Aggregate) else node)
+
+    def change(node: Plan) -> Plan:
+        return _early(node, planning) if isinstance(node, Aggregate) else node
+
+    return plans.rewrite(plan, change, where=plans.AGGREGATE)
 
 
 def _early(node: Aggregate, planning: Planning) -> Plan:

@@ -38,6 +38,8 @@ ATTACHED = frozenset((JoinKind.SEMI, JoinKind.ANTI, JoinKind.LEFT, JoinKind.MARK
 
 def order_joins(plan: Plan, planning: Planning) -> Plan:
     """``plan`` with each region of joins in the order thought cheapest."""
+    if not plans.traits_of(plan) & plans.JOIN:
+        return plan
     match plan:
         case Materialize(definition=definition, input=source):
             ordered = order_joins(definition, planning)

@@ -31,6 +31,8 @@ ADVANTAGE: Final = 1.2
 
 def choose_sides(plan: Plan, planning: Planning) -> Plan:
     """``plan`` with the smaller side of each join on the right."""
+    if not plans.traits_of(plan) & plans.JOIN:
+        return plan
     if isinstance(plan, Materialize):
         definition = aligned(choose_sides(plan.definition, planning), plan.definition.columns)
         note_cte(plan.cte, definition, planning)

@@ -48,6 +48,8 @@ class _Limits:
 
     def change(self, plan: Plan, *, is_ordered: bool) -> Plan:
         """``plan`` changed; ``is_ordered`` says that the order of its rows is seen above."""
+        if not plans.traits_of(plan) & plans.ORDER:
+            return plan
         match plan:
             case Limit():
                 return self._limit(plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
@@ -12,11 +12,14 @@ from lake.sql import bound
 from lake.sql import plan as plans
 from lake.sql.bound import Column, Expr, Literal
 from lake.sql.catalog import Settings
-from lake.sql.plan import CteScan, Materialize, Plan, Recursion
+from lake.sql.plan import CteScan, Distinct, Filter, Limit, Materialize, Plan, Recursion, Sample, Sort
 from lake.types import Type
 
 Fold: TypeAlias = Callable[[Expr], Literal]
 T = TypeVar("T")
+
+PASSING: Final = (Filter, Sort, Limit, Distinct, Sample)
+"""Nodes whose columns are their input's."""
 
 
 class Planning(Struct):
@@ -83,18 +86,18 @@ def walk_deep(plan: Plan) -> Iterator[Plan]:
 def _survey(plan: Plan) -> tuple[list[Plan], int]:
     """``plan`` and all below it, those inside subquery expressions too; and the largest id of their columns."""
     nodes: list[Plan] = []
-    largest = [0]
+    largest = 0
     left = [plan]
     while left:
         for node in plans.walk(left.pop()):
             nodes.append(node)
-            largest += node.ids
+            if not isinstance(node, PASSING):
+                largest = max(largest, *node.ids, 0)
             for expr in plans.expressions_of(node):
-                for part in bound.walk(expr):
-                    if isinstance(part, Column):
-                        largest.append(part.id)
-                    elif isinstance(part, bound.Lambda):
-                        largest += [item.id for item in part.parameters]
+                largest = max(largest, *bound.columns_of(expr), 0)
+                for part in bound.walk(expr) if bound.has_trait(bound.SUBQUERY | bound.LAMBDA, expr) else ():
+                    if isinstance(part, bound.Lambda):
+                        largest = max(largest, *[item.id for item in part.parameters], 0)
                     elif isinstance(part, bound.ScalarSubquery | bound.Exists | bound.Quantified):
                         left.append(part.plan)
-    return nodes, max(largest)
+    return nodes, largest

@@ -194,7 +194,7 @@ class _Pruning:
                 return replace(node, outputs=tuple(node.outputs[index] for index in positions))
             return node
 
-        return plans.changed(plan, definition=definition, input=plans.rewrite(source, narrow))
+        return plans.changed(plan, definition=definition, input=plans.rewrite(source, narrow, where=plans.DEFINITION))
 
     def _recursion(self, plan: Recursion) -> Plan:
         every = range(len(plan.outputs))

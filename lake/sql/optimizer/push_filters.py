@@ -198,7 +198,7 @@ def _filtered_scans(plan: Plan, cte: int) -> Iterator[tuple[CteScan, Conjuncts]]
         case Filter(conjuncts=conjuncts, input=CteScan() as scan) if scan.cte == cte:
             yield scan, conjuncts
         case _:
-            for child in plan.inputs:
+            for child in plan.inputs if plans.traits_of(plan) & plans.DEFINITION else ():
                 yield from _filtered_scans(child, cte)
 
 

@@ -71,7 +71,10 @@ class _Sets:
 
     def change(self, plan: Plan, need: Ids, *, is_set: bool) -> Plan:
         """``plan`` answering at least the columns ``need``; with ``is_set`` as few as one of equal rows."""
-        if any(is_volatile(expr) for expr in plans.expressions_of(plan)):
+        traits = plans.traits_of(plan)
+        if not traits & (plans.JOIN | plans.DEFINITION):
+            return plan
+        if traits & bound.VOLATILE and is_volatile(plans.expressions_of(plan)):
             return self._each(plan)
         match plan:
             case CteScan(cte=cte):

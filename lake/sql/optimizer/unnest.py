@@ -63,6 +63,8 @@ def unnest(plan: Plan, planning: Planning) -> Plan:
 
     0A000  a form that cannot be taken apart, named
     """
+    if not plans.traits_of(plan) & plans.DEPENDENT:
+        return plan
     while isinstance(plan, Join) and plan.dependent:
         plan = _independent(plan, planning)
     return plans.with_inputs(plan, lambda child: unnest(child, planning))
