@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from operator import is_
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
@@ -31,7 +31,7 @@ class Kept:
     """A node that never changes: what is worked out of it is kept with it, and is neither compared nor copied.
 
     used     ids of the columns that an expression uses (``columns_of``)
-    traits   what stands in an expression (``has_trait``)
+    traits   what stands in an expression (``lake.sql.traits``)
     """
 
     __slots__ = ("traits", "used")
@@ -253,7 +253,7 @@ Rule = Callable[[Expr], Expr]
 
 
 _LEAVES = (Column, Literal)
-_SUBQUERIES = (ScalarSubquery, Exists, Quantified)
+SUBQUERIES = (ScalarSubquery, Exists, Quantified)
 _HOLDERS = (SortKey, AggregateCall, WindowCall, Frame, FrameBound)
 _EXPRESSIONS: dict[type, tuple[str, ...]] = {}
 _HOLDS_EXPRESSIONS = ("Expr", "Column", "SortKey", "AggregateCall", "WindowCall", "Frame")
@@ -352,56 +352,6 @@ def map_expressions(value: T, change: Callable[[Expr], Expr]) -> T:
     return value
 
 
-COLUMN: Final = 1
-LAMBDA: Final = 2
-SUBQUERY: Final = 4
-VOLATILE: Final = 8
-"""What may stand in an expression, as bits: the last is a call that may answer differently each time it is run."""
-
-
-def has_trait(trait: int, *values: object) -> bool:
-    """Whether one of these traits stands anywhere in expressions, calls and sort keys; subqueries' plans are not entered."""
-    for value in values:
-        for expr in expressions_in(value):
-            if traits_of(expr) & trait:
-                return True
-    return False
-
-
-def traits_of(expr: Expr) -> int:
-    """What stands in ``expr``: worked out once for each node, from what is known of those below."""
-    try:
-        return expr.traits
-    except AttributeError:
-        pass
-    unknown, stack = list[Expr](), [expr]
-    while stack:
-        node = stack.pop()
-        if not hasattr(node, "traits"):
-            unknown.append(node)
-            stack += children(node)
-    for node in reversed(unknown):
-        found = _own_trait(node)
-        for child in children(node):
-            found |= child.traits
-        force_setattr(node, "traits", found)
-    return expr.traits
-
-
-def _own_trait(node: Expr) -> int:
-    match node:
-        case Column():
-            return COLUMN
-        case Call(function=function):
-            return VOLATILE if function.volatility == "volatile" else 0
-        case ScalarSubquery() | Exists() | Quantified():
-            return SUBQUERY
-        case Lambda():
-            return LAMBDA
-        case _:
-            return 0
-
-
 def columns_of(*values: object) -> frozenset[int]:
     """The ids of all columns used in expressions, calls and sort keys: subqueries' outer columns, no lambda's own."""
     found = [_used_by(expr) for value in values for expr in expressions_in(value)]
@@ -427,7 +377,7 @@ def _used_by(expr: Expr) -> frozenset[int]:
             continue
         if isinstance(node, Lambda):
             parameters |= {column.id for column in node.parameters}
-        elif isinstance(node, _SUBQUERIES):
+        elif isinstance(node, SUBQUERIES):
             ids |= node.plan.outer_columns
         stack += children(node)
     found = frozenset(ids - parameters)

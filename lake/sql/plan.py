@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import Enum
-from operator import is_
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -32,7 +31,7 @@ class KeptPlan:
     answered, answered_ids   its columns
     parts                    its own expressions
     used_and_made            what it and all below use and make
-    traits                   what stands in it and below (``traits_of``)
+    traits                   what stands in it and below (``lake.sql.traits``)
     """
 
     __slots__ = ("answered", "answered_ids", "parts", "traits", "used_and_made")
@@ -391,30 +390,6 @@ class Recursion(Plan, frozen=True):
 
 # --- walking ---------------------------------------------------------------------------------------------------------
 
-ANY: Final = 16
-JOIN: Final = 32
-DEPENDENT: Final = 64
-AGGREGATE: Final = 128
-ORDER: Final = 256
-DEFINITION: Final = 512
-POSITIONS: Final = 1024
-SAMPLE: Final = 2048
-_TRAITS: dict[type[Plan], int] = {
-    Join: JOIN,
-    AsofJoin: JOIN,
-    Aggregate: AGGREGATE,
-    Sort: ORDER,
-    Limit: ORDER,
-    Distinct: ORDER,
-    CteScan: DEFINITION,
-    Materialize: DEFINITION | POSITIONS,
-    Recursion: DEFINITION | POSITIONS,
-    SetOperation: POSITIONS,
-    Sample: SAMPLE,
-}
-"""What may stand in a plan, as bits above those of expressions: ORDER is what limits, orders or tells rows apart, POSITIONS
-what reads columns by place."""
-
 FEW_ROWS: Final = 16  # of VALUES, which rules look into
 P = TypeVar("P", bound=Plan)
 OUTPUTS: Final = frozenset(("outputs", "mark", "ordinality", "grouping_id"))
@@ -453,46 +428,13 @@ def with_inputs(plan: P, change: Callable[[Plan], Plan]) -> P:
     return replace(plan, **changed) if changed else plan
 
 
-def changed(plan: P, **fields: object) -> P:
-    """``plan`` with other fields; itself where each is as it was, so that what is known of it stays known."""
-    for name, after in fields.items():
-        before = getattr(plan, name)
-        if before is not after and not _are_same(before, after):
-            return replace(plan, **fields)
-    return plan
-
-
-def _are_same(before: object, after: object) -> bool:
-    """Whether two tuples hold the same objects."""
-    if not isinstance(before, tuple) or not isinstance(after, tuple):
-        return False
-    return len(before) == len(after) and all(map(is_, before, after))
-
-
-def rewrite(plan: Plan, rule: Callable[[Plan], Plan], *, where: int = ANY) -> Plan:
-    """``plan`` with ``rule`` applied to every node, inputs first; parts without a trait of ``where`` stay as they are."""
+def rewrite(plan: Plan, rule: Callable[[Plan], Plan]) -> Plan:
+    """``plan`` with ``rule`` applied to every node, inputs first."""
 
     def change(node: Plan) -> Plan:
-        return rule(with_inputs(node, change)) if traits_of(node) & where else node
+        return rule(with_inputs(node, change))
 
     return change(plan)
-
-
-def traits_of(plan: Plan) -> int:
-    """The traits of the nodes and expressions of ``plan`` and below: rules leave parts alone that hold nothing for them."""
-    try:
-        return plan.traits
-    except AttributeError:
-        pass
-    found = _TRAITS.get(type(plan), 0) | ANY
-    if isinstance(plan, Join) and plan.dependent:
-        found |= DEPENDENT
-    for expr in expressions_of(plan):
-        found |= bound.traits_of(expr)
-    for name in input_names(type(plan)):
-        found |= traits_of(getattr(plan, name))
-    force_setattr(plan, "traits", found)
-    return found
 
 
 def map_expressions(plan: P, change: Callable[[Expr], Expr]) -> P:

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from lake.errors import StatementTooComplex
 from lake.sql import plan as plans
+from lake.sql import traits
 from lake.sql.catalog import Settings
 from lake.sql.optimizer.aggregates import simplify_aggregates
 from lake.sql.optimizer.common import inline_definitions, share_common
@@ -76,7 +77,7 @@ def optimize(
 
 def _optimize(plan: Plan, planning: Planning, without: Collection[str], trace: Trace | None) -> Plan:
     columns = plan.columns
-    plan = plans.rewrite(plan, _keep_positions, where=plans.POSITIONS)
+    plan = traits.rewrite_where(plan, traits.POSITIONS, _keep_positions)
     for name, rule in RULES:
         if name not in without:
             plan = rule(plan, planning)

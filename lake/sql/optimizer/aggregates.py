@@ -14,7 +14,7 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from lake.sql import plan as plans
+from lake.sql import traits
 from lake.sql.bound import Column, Expr, Lambda, columns_of, walk
 from lake.sql.optimizer.expressions import Subquery, is_volatile, substitute
 from lake.sql.optimizer.partial_aggregates import in_two_steps
@@ -30,7 +30,7 @@ def simplify_aggregates(plan: Plan, planning: Planning) -> Plan:
     def change(node: Plan) -> Plan:
         return _simplify(node, planning) if isinstance(node, Aggregate) else node
 
-    return plans.rewrite(plan, change, where=plans.AGGREGATE)
+    return traits.rewrite_where(plan, traits.AGGREGATE, change)
 
 
 def _simplify(node: Aggregate, planning: Planning) -> Plan:

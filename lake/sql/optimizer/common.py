@@ -16,7 +16,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lake.sql import bound
+from lake.sql import bound, traits
 from lake.sql import plan as plans
 from lake.sql.bound import Column, Literal
 from lake.sql.catalog import Table
@@ -51,7 +51,7 @@ ROWS_MIN: Final = 10_000.0
 
 def inline_definitions(plan: Plan, planning: Planning) -> Plan:
     """``plan`` with a common table expression in place where it is read once, or is a plain table."""
-    if not plans.traits_of(plan) & plans.DEFINITION:
+    if not traits.of_plan(plan) & traits.DEFINITION:
         return plan
     match plan:
         case Materialize(cte=cte, definition=definition, input=source):
@@ -61,11 +61,9 @@ def inline_definitions(plan: Plan, planning: Planning) -> Plan:
             if not uses:
                 return source
             if len(uses) == 1 and not uses[0]:
-                return plans.rewrite(source, lambda node: _in_place(node, cte, definition), where=plans.DEFINITION)
+                return traits.rewrite_where(source, traits.DEFINITION, lambda node: _in_place(node, cte, definition))
             if _is_plain(definition):
-                return plans.rewrite(
-                    source, lambda node: _copied(node, cte, definition, planning), where=plans.DEFINITION
-                )
+                return traits.rewrite_where(source, traits.DEFINITION, lambda node: _copied(node, cte, definition, planning))
             return replace(plan, definition=definition, input=source)
         case _:
             return plans.with_inputs(plan, lambda child: inline_definitions(child, planning))
@@ -75,7 +73,7 @@ def _uses(plan: Plan, cte: int, *, in_round: bool) -> Iterator[bool]:
     """For each scan of ``cte``, whether it is run again in every round of a recursion."""
     if isinstance(plan, CteScan) and plan.cte == cte:
         yield in_round
-    for child in plan.inputs if plans.traits_of(plan) & plans.DEFINITION else ():
+    for child in plan.inputs if traits.of_plan(plan) & traits.DEFINITION else ():
         again = in_round or (isinstance(plan, Recursion) and child is plan.step)
         yield from _uses(child, cte, in_round=again)
 
@@ -141,7 +139,7 @@ def _sketch(plan: Plan, alike: dict[int, list[Plan]]) -> int:
 
 def _may_share(plan: Plan) -> bool:
     """Whether ``plan`` stands for itself and answers the same each time."""
-    return not plans.traits_of(plan) & (plans.DEFINITION | plans.SAMPLE | bound.VOLATILE)
+    return not traits.of_plan(plan) & (traits.DEFINITION | traits.SAMPLE | traits.VOLATILE)
 
 
 def _is_worth_it(plan: Plan, planning: Planning) -> bool:

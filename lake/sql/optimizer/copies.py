@@ -1,14 +1,15 @@
-"""Copies of plans under column ids of their own, for a plan that stands in two places."""
+"""Plans like one at hand: with column ids of their own, for a plan that stands in two places; with other fields; in order."""
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any
 
 from msgspec.structs import replace
 
 from lake.sql.bound import AggregateCall, Column, Expr, Frame, FrameBound, SortKey, WindowCall
 from lake.sql.optimizer.planning import Planning, walk_deep
-from lake.sql.plan import CteScan, Materialize, Plan, Project, Recursion, SetOperation, Values
+from lake.sql.plan import CteScan, Materialize, P, Plan, Project, Recursion, SetOperation, Values
 
 
 def copy_plan(plan: Plan, planning: Planning) -> tuple[Plan, dict[int, Column]]:
@@ -59,3 +60,19 @@ def aligned(plan: Plan, columns: tuple[Column, ...]) -> Plan:
     if tuple(column.id for column in plan.columns) == tuple(column.id for column in columns):
         return plan
     return Project(columns, columns, plan)
+
+
+def with_fields(plan: P, **fields: object) -> P:
+    """``plan`` with other fields; itself where each is as it was, so that what is known of it stays known."""
+    for name, after in fields.items():
+        before = getattr(plan, name)
+        if before is not after and not _are_same(before, after):
+            return replace(plan, **fields)
+    return plan
+
+
+def _are_same(before: object, after: object) -> bool:
+    """Whether two tuples hold the same objects."""
+    if not isinstance(before, tuple) or not isinstance(after, tuple):
+        return False
+    return len(before) == len(after) and all(map(is_, before, after))

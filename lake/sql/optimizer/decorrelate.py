@@ -20,7 +20,7 @@ from functools import reduce
 from msgspec.structs import replace
 
 from lake.errors import FeatureNotSupported
-from lake.sql import bound
+from lake.sql import bound, traits
 from lake.sql import plan as plans
 from lake.sql.bound import Case, Column, Compare, Exists, Expr, Lambda, Literal, Not, Quantified, ScalarSubquery
 from lake.sql.optimizer.copies import copy_plan, fixed
@@ -74,7 +74,7 @@ def _lift(plan: Plan, planning: Planning) -> Plan:
     def change(node: Plan) -> Plan:
         return _lift_node(node, planning) if has_subquery(plans.expressions_of(node)) else node
 
-    return plans.rewrite(plan, change, where=bound.SUBQUERY)
+    return traits.rewrite_where(plan, traits.SUBQUERY, change)
 
 
 def _lift_node(node: Plan, planning: Planning) -> Plan:

@@ -20,7 +20,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lake.sql import bound
+from lake.sql import bound, traits
 from lake.sql import plan as plans
 from lake.sql.bound import AggregateCall, Case, Cast, Column, Expr, Literal
 from lake.sql.optimizer.expressions import columns_in, is_volatile
@@ -68,7 +68,7 @@ def aggregate_early(plan: Plan, planning: Planning) -> Plan:
     def change(node: Plan) -> Plan:
         return _early(node, planning) if isinstance(node, Aggregate) else node
 
-    return plans.rewrite(plan, change, where=plans.AGGREGATE)
+    return traits.rewrite_where(plan, traits.AGGREGATE, change)
 
 
 def _early(node: Aggregate, planning: Planning) -> Plan:

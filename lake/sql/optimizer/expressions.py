@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
-from lake.sql import bound
+from lake.sql import bound, traits
 from lake.sql import plan as plans
 from lake.sql.bound import (
     And,
@@ -111,17 +111,17 @@ def disjuncts(expr: Expr) -> tuple[Expr, ...]:
 
 def has_subquery(*values: object) -> bool:
     """Whether a subquery stands anywhere in the expressions."""
-    return bound.has_trait(bound.SUBQUERY, *values)
+    return traits.has_trait(traits.SUBQUERY, *values)
 
 
 def is_volatile(*values: object) -> bool:
     """Whether a call in the expressions may answer differently each time it is run."""
-    return bound.has_trait(bound.VOLATILE, *values)
+    return traits.has_trait(traits.VOLATILE, *values)
 
 
 def is_constant(expr: Expr) -> bool:
     """Whether ``expr`` has one value throughout a statement: no column, no subquery, nothing volatile."""
-    return not bound.has_trait(bound.COLUMN | bound.LAMBDA | bound.SUBQUERY | bound.VOLATILE, expr)
+    return not traits.has_trait(traits.COLUMN | traits.LAMBDA | traits.SUBQUERY | traits.VOLATILE, expr)
 
 
 def substitute(value: T, mapping: Mapping[int, Expr]) -> T:

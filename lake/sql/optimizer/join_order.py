@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lake.sql import bound
+from lake.sql import bound, traits
 from lake.sql import plan as plans
 from lake.sql.bound import Column, Compare, Expr
 from lake.sql.optimizer import cost
@@ -38,7 +38,7 @@ ATTACHED = frozenset((JoinKind.SEMI, JoinKind.ANTI, JoinKind.LEFT, JoinKind.MARK
 
 def order_joins(plan: Plan, planning: Planning) -> Plan:
     """``plan`` with each region of joins in the order thought cheapest."""
-    if not plans.traits_of(plan) & plans.JOIN:
+    if not traits.of_plan(plan) & traits.JOIN:
         return plan
     match plan:
         case Materialize(definition=definition, input=source):

@@ -13,6 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from lake.sql import plan as plans
+from lake.sql import traits
 from lake.sql.optimizer.copies import aligned
 from lake.sql.optimizer.planning import Planning
 from lake.sql.optimizer.statistics import note_cte, rows_of
@@ -31,7 +32,7 @@ ADVANTAGE: Final = 1.2
 
 def choose_sides(plan: Plan, planning: Planning) -> Plan:
     """``plan`` with the smaller side of each join on the right."""
-    if not plans.traits_of(plan) & plans.JOIN:
+    if not traits.of_plan(plan) & traits.JOIN:
         return plan
     if isinstance(plan, Materialize):
         definition = aligned(choose_sides(plan.definition, planning), plan.definition.columns)

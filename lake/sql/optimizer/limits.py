@@ -12,7 +12,9 @@ that are constant or repeat, and all keys after those that already tell every ro
 from __future__ import annotations
 
 from lake.sql import plan as plans
+from lake.sql import traits
 from lake.sql.bound import Column, Expr, Literal, SortKey
+from lake.sql.optimizer.copies import with_fields
 from lake.sql.optimizer.expressions import definitions, is_constant, is_volatile
 from lake.sql.optimizer.planning import Planning
 from lake.sql.optimizer.properties import properties
@@ -48,7 +50,7 @@ class _Limits:
 
     def change(self, plan: Plan, *, is_ordered: bool) -> Plan:
         """``plan`` changed; ``is_ordered`` says that the order of its rows is seen above."""
-        if not plans.traits_of(plan) & plans.ORDER:
+        if not traits.of_plan(plan) & traits.ORDER:
             return plan
         match plan:
             case Limit():
@@ -60,17 +62,17 @@ class _Limits:
             ):
                 return self.change(plan.input, is_ordered=is_ordered)
             case Project() | Filter() | Unnest():
-                return plans.changed(plan, input=self.change(plan.input, is_ordered=is_ordered))
+                return with_fields(plan, input=self.change(plan.input, is_ordered=is_ordered))
             case Sample():
-                return plans.changed(plan, input=self.change(plan.input, is_ordered=True))
+                return with_fields(plan, input=self.change(plan.input, is_ordered=True))
             case Aggregate(aggregates=aggregates):
                 sees = any(call.function.keeps_order and not call.order for _, call in aggregates)
-                return plans.changed(plan, input=self.change(plan.input, is_ordered=sees))
+                return with_fields(plan, input=self.change(plan.input, is_ordered=sees))
             case plans.Window():
-                return plans.changed(plan, input=self.change(plan.input, is_ordered=is_ordered or not plan.order))
+                return with_fields(plan, input=self.change(plan.input, is_ordered=is_ordered or not plan.order))
             case Materialize(definition=definition, input=source):
                 changed = self.change(definition, is_ordered=False)
-                return plans.changed(plan, definition=changed, input=self.change(source, is_ordered=is_ordered))
+                return with_fields(plan, definition=changed, input=self.change(source, is_ordered=is_ordered))
             case SetOperation(kind=SetKind.UNION, all=True) | Recursion():
                 return plans.with_inputs(plan, lambda child: self.change(child, is_ordered=False))
             case _:
@@ -80,7 +82,7 @@ class _Limits:
         limit, offset = _constant(plan.limit), _constant(plan.offset)
         is_plain = not plan.is_percent and not plan.ties
         if not is_plain or limit is _UNKNOWN or offset is _UNKNOWN:
-            return plans.changed(plan, input=self.change(plan.input, is_ordered=True))
+            return with_fields(plan, input=self.change(plan.input, is_ordered=True))
         assert not isinstance(limit, str) and not isinstance(offset, str)
         if limit == 0:
             return Values((), plan.columns)
@@ -92,16 +94,16 @@ class _Limits:
         """The rows of ``plan`` after ``offset``, at most ``limit``."""
         match plan:
             case Project(exprs=exprs) if not any(is_volatile(expr) for expr in exprs):
-                return plans.changed(plan, input=self._within(plan.input, limit, offset))
+                return with_fields(plan, input=self._within(plan.input, limit, offset))
             case Sort(limit=None, offset=0) if limit is not None:
-                return self._sort(plans.changed(plan, limit=limit, offset=offset), is_ordered=True)
+                return self._sort(with_fields(plan, limit=limit, offset=offset), is_ordered=True)
             case Materialize(definition=definition, input=source):
                 changed = self.change(definition, is_ordered=False)
-                return plans.changed(plan, definition=changed, input=self._within(source, limit, offset))
+                return with_fields(plan, definition=changed, input=self._within(source, limit, offset))
             case SetOperation(kind=SetKind.UNION, all=True) if limit is not None:
                 left = self._within(plan.left, limit + offset, 0)
                 right = self._within(plan.right, limit + offset, 0)
-                return _limited(plans.changed(plan, left=left, right=right), limit, offset)
+                return _limited(with_fields(plan, left=left, right=right), limit, offset)
             case Limit(limit=inner, offset=None, is_percent=False, ties=()) if offset == 0 and limit is not None:
                 known = _constant(inner)
                 if isinstance(known, int):

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
-from lake.sql import bound
+from lake.sql import bound, traits
 from lake.sql import plan as plans
 from lake.sql.bound import Column, Expr, Literal
 from lake.sql.catalog import Settings
@@ -95,7 +95,7 @@ def _survey(plan: Plan) -> tuple[list[Plan], int]:
                 largest = max(largest, *node.ids, 0)
             for expr in plans.expressions_of(node):
                 largest = max(largest, *bound.columns_of(expr), 0)
-                for part in bound.walk(expr) if bound.has_trait(bound.SUBQUERY | bound.LAMBDA, expr) else ():
+                for part in bound.walk(expr) if traits.has_trait(traits.SUBQUERY | traits.LAMBDA, expr) else ():
                     if isinstance(part, bound.Lambda):
                         largest = max(largest, *[item.id for item in part.parameters], 0)
                     elif isinstance(part, bound.ScalarSubquery | bound.Exists | bound.Quantified):

@@ -16,10 +16,10 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from lake.sql import bound
+from lake.sql import bound, traits
 from lake.sql import plan as plans
 from lake.sql.bound import Case, Column, Expr, Literal
-from lake.sql.optimizer.copies import aligned
+from lake.sql.optimizer.copies import aligned, with_fields
 from lake.sql.optimizer.expressions import columns_in, definitions, is_volatile, substitute
 from lake.sql.optimizer.planning import Planning
 from lake.sql.optimizer.properties import equated_columns, properties
@@ -77,7 +77,7 @@ class _Pruning:
                 self.wanted.setdefault(cte, set()).update(positions)
                 return plan
             case Filter(conjuncts=conjuncts, input=source):
-                return plans.changed(plan, input=self.prune(source, need | bound.columns_of(conjuncts)))
+                return with_fields(plan, input=self.prune(source, need | bound.columns_of(conjuncts)))
             case Project():
                 return self._project(plan, need)
             case Aggregate():
@@ -85,22 +85,22 @@ class _Pruning:
             case Window():
                 return self._window(plan, need)
             case Sort(keys=keys):
-                return plans.changed(plan, input=self.exactly(plan.input, need | bound.columns_of(keys)))
+                return with_fields(plan, input=self.exactly(plan.input, need | bound.columns_of(keys)))
             case Limit(ties=ties):
-                return plans.changed(plan, input=self.prune(plan.input, need | bound.columns_of(ties)))
+                return with_fields(plan, input=self.prune(plan.input, need | bound.columns_of(ties)))
             case Sample():
-                return plans.changed(plan, input=self.prune(plan.input, need))
+                return with_fields(plan, input=self.prune(plan.input, need))
             case Distinct(on=on, order=order):
                 used = need | bound.columns_of(on, order) if on else plan.ids
-                return plans.changed(plan, input=self.exactly(plan.input, used))
+                return with_fields(plan, input=self.exactly(plan.input, used))
             case Unnest(lists=lists):
                 used = need | bound.columns_of(tuple(expr for _, expr in lists))
-                return plans.changed(plan, input=self.prune(plan.input, used))
+                return with_fields(plan, input=self.prune(plan.input, used))
             case Join():
                 return self._join(plan, need)
             case AsofJoin():
                 used = need | bound.columns_of(tuple(plans.expressions_of(plan)))
-                return plans.changed(plan, left=self.exactly(plan.left, used), right=self.exactly(plan.right, used))
+                return with_fields(plan, left=self.exactly(plan.left, used), right=self.exactly(plan.right, used))
             case SetOperation():
                 return self._set_operation(plan, need)
             case Materialize():
@@ -120,7 +120,7 @@ class _Pruning:
         used = need | bound.columns_of(plan.filters)
         kept = [index for index, column in enumerate(plan.outputs) if column.id in used]
         outputs = tuple(plan.outputs[index] for index in kept)
-        return plans.changed(plan, outputs=outputs, names=tuple(plan.names[index] for index in kept))
+        return with_fields(plan, outputs=outputs, names=tuple(plan.names[index] for index in kept))
 
     def _values(self, plan: Values, need: Ids) -> Plan:
         kept = [index for index, column in enumerate(plan.outputs) if column.id in need]
@@ -138,23 +138,23 @@ class _Pruning:
         grouping_id = plan.grouping_id if plan.grouping_id is not None and plan.grouping_id.id in need else None
         if not aggregates and not plan.groups and plan.grouping_sets is None:
             return Values(((),), ())
-        changed = plans.changed(plan, aggregates=aggregates, grouping_id=grouping_id)
+        changed = with_fields(plan, aggregates=aggregates, grouping_id=grouping_id)
         used = bound.columns_of(tuple(plans.expressions_of(changed)))
-        return plans.changed(changed, input=self.prune(plan.input, used))
+        return with_fields(changed, input=self.prune(plan.input, used))
 
     def _window(self, plan: Window, need: Ids) -> Plan:
         calls = tuple(item for item in plan.calls if item[0].id in need)
         if not calls:
             return self.prune(plan.input, need)
-        changed = plans.changed(plan, calls=calls)
+        changed = with_fields(plan, calls=calls)
         used = need | bound.columns_of(tuple(plans.expressions_of(changed)))
-        return plans.changed(changed, input=self.exactly(plan.input, used))
+        return with_fields(changed, input=self.exactly(plan.input, used))
 
     def _join(self, plan: Join, need: Ids) -> Plan:
         if self._adds_nothing(plan, need):
             return self.prune(plan.left, need)
         used = need | bound.columns_of(plan.conditions)
-        changed = plans.changed(plan, left=self.exactly(plan.left, used), right=self.exactly(plan.right, used))
+        changed = with_fields(plan, left=self.exactly(plan.left, used), right=self.exactly(plan.right, used))
         kept = tuple(column for column in changed.columns if column.id in need)
         return changed if len(kept) == len(changed.columns) else project_over(kept, kept, changed)
 
@@ -171,7 +171,7 @@ class _Pruning:
         is_bag = plan.kind is SetKind.UNION and plan.all
         kept = [index for index, column in enumerate(plan.outputs) if not is_bag or column.id in need]
         outputs = tuple(plan.outputs[index] for index in kept)
-        return plans.changed(plan, left=self._side(plan.left, kept), right=self._side(plan.right, kept), outputs=outputs)
+        return with_fields(plan, left=self._side(plan.left, kept), right=self._side(plan.right, kept), outputs=outputs)
 
     def _side(self, plan: Plan, positions: Iterable[int]) -> Plan:
         """``plan`` answering its columns at ``positions``, in order."""
@@ -194,13 +194,13 @@ class _Pruning:
                 return replace(node, outputs=tuple(node.outputs[index] for index in positions))
             return node
 
-        return plans.changed(plan, definition=definition, input=plans.rewrite(source, narrow, where=plans.DEFINITION))
+        return with_fields(plan, definition=definition, input=traits.rewrite_where(source, traits.DEFINITION, narrow))
 
     def _recursion(self, plan: Recursion) -> Plan:
         every = range(len(plan.outputs))
         anchor = self._side(plan.anchor, every)
         step = self._side(plan.step, every)
-        return plans.changed(plan, anchor=anchor, step=step)
+        return with_fields(plan, anchor=anchor, step=step)
 
 
 def project_over(outputs: tuple[Column, ...], exprs: tuple[Expr, ...], source: Plan) -> Plan:

@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from lake.sql import bound
+from lake.sql import bound, traits
 from lake.sql import plan as plans
 from lake.sql.bound import Column, Compare, Expr, InList, Literal, Not, Or
+from lake.sql.optimizer.copies import with_fields
 from lake.sql.optimizer.expressions import (
     columns_in,
     definitions,
@@ -64,7 +65,7 @@ def _push(plan: Plan, conjuncts: Conjuncts) -> Plan:
                 return _over(Filter(held, _push(source, moved)), conjuncts)
             return _push(source, _merged(moved, conjuncts))
         case Scan(filters=filters):
-            return plans.changed(plan, filters=_merged(filters, conjuncts)) if conjuncts else plan
+            return with_fields(plan, filters=_merged(filters, conjuncts)) if conjuncts else plan
         case Project():
             return _push_project(plan, conjuncts)
         case Aggregate():
@@ -72,7 +73,7 @@ def _push(plan: Plan, conjuncts: Conjuncts) -> Plan:
         case Window(partition=partition):
             return _push_through(plan, plan.input, conjuncts, _itself(partition))
         case Sort(limit=None, input=source):
-            return plans.changed(plan, input=_push(source, conjuncts))
+            return with_fields(plan, input=_push(source, conjuncts))
         case Distinct(on=on):
             return _push_through(plan, plan.input, conjuncts, _itself(on if on else plan.columns))
         case Unnest():
@@ -80,18 +81,18 @@ def _push(plan: Plan, conjuncts: Conjuncts) -> Plan:
         case Join():
             return _push_join(plan, conjuncts)
         case AsofJoin(kind=JoinKind.RIGHT | JoinKind.FULL):
-            return _over(plans.changed(plan, left=_push(plan.left, ()), right=_push(plan.right, ())), conjuncts)
+            return _over(with_fields(plan, left=_push(plan.left, ()), right=_push(plan.right, ())), conjuncts)
         case AsofJoin():
             ids = plan.left.ids
             to_left = tuple(item for item in conjuncts if _is_within(item, ids))
             kept = tuple(item for item in conjuncts if item not in to_left)
-            return _over(plans.changed(plan, left=_push(plan.left, to_left), right=_push(plan.right, ())), kept)
+            return _over(with_fields(plan, left=_push(plan.left, to_left), right=_push(plan.right, ())), kept)
         case SetOperation():
             return _push_set_operation(plan, conjuncts)
         case Materialize():
             source = _push(plan.input, conjuncts)
             asked = _asked_by_all(source, plan.cte, plan.definition)
-            return plans.changed(plan, definition=_push(plan.definition, asked), input=source)
+            return with_fields(plan, definition=_push(plan.definition, asked), input=source)
         case _:
             return _over(plans.with_inputs(plan, lambda child: _push(child, ())), conjuncts)
 
@@ -116,14 +117,14 @@ def _is_within(expr: Expr, ids: frozenset[int]) -> bool:
 
 def _push_project(plan: Project, conjuncts: Conjuncts) -> Plan:
     if not conjuncts:
-        return plans.changed(plan, input=_push(plan.input, ()))
+        return with_fields(plan, input=_push(plan.input, ()))
     volatile = columns_in(
         column for column, expr in zip(plan.outputs, plan.exprs, strict=True) if is_volatile(expr)
     )
     kept = tuple(item for item in conjuncts if bound.columns_of(item) & volatile)
     moved = substitute(tuple(item for item in conjuncts if item not in kept), definitions(plan))
     flat = tuple(part for item in moved for part in bound.conjuncts(item))
-    return _over(plans.changed(plan, input=_push(plan.input, flat)), kept)
+    return _over(with_fields(plan, input=_push(plan.input, flat)), kept)
 
 
 def _push_through(
@@ -133,7 +134,7 @@ def _push_through(
     ids = frozenset(known)
     moved = tuple(item for item in conjuncts if _is_within(item, ids))
     kept = tuple(item for item in conjuncts if item not in moved)
-    return _over(plans.changed(plan, input=_push(source, substitute(moved, known))), kept)
+    return _over(with_fields(plan, input=_push(source, substitute(moved, known))), kept)
 
 
 def _itself(exprs: Iterable[Expr]) -> dict[int, Expr]:
@@ -157,7 +158,7 @@ def _push_set_operation(plan: SetOperation, conjuncts: Conjuncts) -> Plan:
         }
         return _in_order(_push(side, substitute(conjuncts, names)), side)
 
-    return plans.changed(plan, left=of(plan.left), right=of(plan.right))
+    return with_fields(plan, left=of(plan.left), right=of(plan.right))
 
 
 def _in_order(changed: Plan, plan: Plan) -> Plan:
@@ -198,7 +199,7 @@ def _filtered_scans(plan: Plan, cte: int) -> Iterator[tuple[CteScan, Conjuncts]]
         case Filter(conjuncts=conjuncts, input=CteScan() as scan) if scan.cte == cte:
             yield scan, conjuncts
         case _:
-            for child in plan.inputs if plans.traits_of(plan) & plans.DEFINITION else ():
+            for child in plan.inputs if traits.of_plan(plan) & traits.DEFINITION else ():
                 yield from _filtered_scans(child, cte)
 
 
@@ -214,12 +215,12 @@ def _push_join(plan: Join, conjuncts: Conjuncts) -> Plan:
         case JoinKind.LEFT | JoinKind.SINGLE:
             return _push_left(plan, conjuncts)
         case JoinKind.RIGHT:
-            turned = plans.changed(plan, kind=JoinKind.LEFT, left=plan.right, right=plan.left)
+            turned = with_fields(plan, kind=JoinKind.LEFT, left=plan.right, right=plan.left)
             return _turned_back(_push_left(turned, conjuncts))
         case JoinKind.SEMI | JoinKind.ANTI | JoinKind.MARK:
             return _push_partner(plan, conjuncts)
         case JoinKind.FULL:
-            return _over(plans.changed(plan, left=_push(plan.left, ()), right=_push(plan.right, ())), conjuncts)
+            return _over(with_fields(plan, left=_push(plan.left, ()), right=_push(plan.right, ())), conjuncts)
         case _:
             assert_never(kind)
 
@@ -229,7 +230,7 @@ def _turned_back(plan: Plan) -> Plan:
         case Filter(conjuncts=conjuncts, input=Join() as join):
             return Filter(conjuncts, _turned_back(join))
         case Join(left=left, right=right):
-            return plans.changed(plan, kind=JoinKind.RIGHT, left=right, right=left)
+            return with_fields(plan, kind=JoinKind.RIGHT, left=right, right=left)
         case _:
             return plan
 
@@ -249,7 +250,7 @@ def _without_outer(plan: Join, conjuncts: Conjuncts) -> Join:
         (False, True): JoinKind.RIGHT,
         (False, False): JoinKind.INNER,
     }[keeps_left, keeps_right]
-    return plan if kind is plan.kind else plans.changed(plan, kind=kind)
+    return plan if kind is plan.kind else with_fields(plan, kind=kind)
 
 
 def _push_inner(plan: Join, conjuncts: Conjuncts) -> Plan:
@@ -297,7 +298,7 @@ def _deal(plan: Plan, pool: Conjuncts) -> Plan:
     both = tuple(item for item in pool if item not in to_left and item not in to_right)
     to_left = _merged(to_left, _implied_by_all(both, left_ids))
     to_right = _merged(to_right, _implied_by_all(both, right_ids))
-    return plans.changed(plan, left=_deal(plan.left, to_left), right=_deal(plan.right, to_right), conditions=both)
+    return with_fields(plan, left=_deal(plan.left, to_left), right=_deal(plan.right, to_right), conditions=both)
 
 
 def _push_left(plan: Join, conjuncts: Conjuncts) -> Plan:
@@ -310,7 +311,7 @@ def _push_left(plan: Join, conjuncts: Conjuncts) -> Plan:
     told = tuple(item for item in _of_equal_columns(conditions, to_left) if _is_within(item, right_ids))
     to_right = _merged(_merged(to_right, told), _implied_by_all(conditions, right_ids))
     left, right = _push(plan.left, to_left), _push(plan.right, to_right)
-    return _over(plans.changed(plan, left=left, right=right, conditions=conditions), kept)
+    return _over(with_fields(plan, left=left, right=right, conditions=conditions), kept)
 
 
 def _push_partner(plan: Join, conjuncts: Conjuncts) -> Plan:
@@ -331,7 +332,7 @@ def _push_partner(plan: Join, conjuncts: Conjuncts) -> Plan:
         told = tuple(item for item in _of_equal_columns(conditions, to_right) if _is_within(item, left_ids))
         to_left = _merged(_merged(to_left, on_left), _merged(told, _implied_by_all(conditions, left_ids)))
     left, right = _push(plan.left, to_left), _push(plan.right, to_right)
-    return _over(plans.changed(plan, left=left, right=right, conditions=conditions), kept)
+    return _over(with_fields(plan, left=left, right=right, conditions=conditions), kept)
 
 
 # --- what conjuncts say of other columns -----------------------------------------------------------------------------

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from lake.sql import bound
+from lake.sql import bound, traits
 from lake.sql import plan as plans
 from lake.sql.bound import AggregateCall, Column, Compare, Expr
+from lake.sql.optimizer.copies import with_fields
 from lake.sql.optimizer.expressions import disjunction, is_volatile
 from lake.sql.optimizer.partial_aggregates import overload
 from lake.sql.optimizer.planning import Planning
@@ -71,36 +72,36 @@ class _Sets:
 
     def change(self, plan: Plan, need: Ids, *, is_set: bool) -> Plan:
         """``plan`` answering at least the columns ``need``; with ``is_set`` as few as one of equal rows."""
-        traits = plans.traits_of(plan)
-        if not traits & (plans.JOIN | plans.DEFINITION):
+        known = traits.of_plan(plan)
+        if not known & (traits.JOIN | traits.DEFINITION):
             return plan
-        if traits & bound.VOLATILE and is_volatile(plans.expressions_of(plan)):
+        if known & traits.VOLATILE and is_volatile(plans.expressions_of(plan)):
             return self._each(plan)
         match plan:
             case CteScan(cte=cte):
                 self.read_as_sets[cte] = self.read_as_sets.get(cte, True) and is_set
                 return plan
             case Filter(conjuncts=conjuncts, input=source):
-                return plans.changed(plan, input=self.change(source, need | bound.columns_of(conjuncts), is_set=is_set))
+                return with_fields(plan, input=self.change(source, need | bound.columns_of(conjuncts), is_set=is_set))
             case Project(exprs=exprs, input=source):
-                return plans.changed(plan, input=self.change(source, bound.columns_of(exprs), is_set=is_set))
+                return with_fields(plan, input=self.change(source, bound.columns_of(exprs), is_set=is_set))
             case Sort(limit=None, keys=keys, input=source):
-                return plans.changed(plan, input=self.change(source, need | bound.columns_of(keys), is_set=is_set))
+                return with_fields(plan, input=self.change(source, need | bound.columns_of(keys), is_set=is_set))
             case Distinct(on=(), input=source):
-                return plans.changed(plan, input=self.change(source, source.ids, is_set=True))
+                return with_fields(plan, input=self.change(source, source.ids, is_set=True))
             case Aggregate(input=source):
                 used = bound.columns_of(tuple(plans.expressions_of(plan)))
-                return plans.changed(plan, input=self.change(source, used, is_set=_wants_set(plan)))
+                return with_fields(plan, input=self.change(source, used, is_set=_wants_set(plan)))
             case Join():
                 return self._join(plan, need, is_set=is_set)
             case SetOperation(kind=kind, all=keeps_all, left=left, right=right):
                 of_sets = (is_set and kind is SetKind.UNION) if keeps_all else True
                 sides = (self.change(side, side.ids, is_set=of_sets) for side in (left, right))
-                return plans.changed(plan, left=next(sides), right=next(sides))
+                return with_fields(plan, left=next(sides), right=next(sides))
             case Materialize(cte=cte, definition=definition, input=source):
                 source = self.change(source, need, is_set=is_set)
                 of_sets = self.read_as_sets.get(cte, False)
-                return plans.changed(plan, definition=self.change(definition, definition.ids, is_set=of_sets), input=source)
+                return with_fields(plan, definition=self.change(definition, definition.ids, is_set=of_sets), input=source)
             case _:
                 return self._each(plan)
 
@@ -110,15 +111,15 @@ class _Sets:
     def _join(self, plan: Join, need: Ids, *, is_set: bool) -> Plan:
         if plan.kind is JoinKind.INNER and is_set and plan.conditions:
             if not need & plan.right.ids and self._is_multiplied(plan, plan.left):
-                return self._join(plans.changed(plan, kind=JoinKind.SEMI), need, is_set=True)
+                return self._join(with_fields(plan, kind=JoinKind.SEMI), need, is_set=True)
             if not need & plan.left.ids and self._is_multiplied(plan, plan.right):
-                turned = plans.changed(plan, kind=JoinKind.SEMI, left=plan.right, right=plan.left)
+                turned = with_fields(plan, kind=JoinKind.SEMI, left=plan.right, right=plan.left)
                 return self._join(turned, need, is_set=True)
         used = need | bound.columns_of(plan.conditions)
         of_right = plan.kind in PARTNERS or (is_set and plan.kind in PRODUCTS)
         left = self.change(plan.left, used & plan.left.ids, is_set=is_set)
         right = self.change(plan.right, used & plan.right.ids, is_set=of_right)
-        return self._by_extremes(plans.changed(plan, left=left, right=right))
+        return self._by_extremes(with_fields(plan, left=left, right=right))
 
     def _is_multiplied(self, plan: Join, side: Plan) -> bool:
         """Whether rows of a side are thought to find more partners than one; otherwise the inner join is as good."""
@@ -148,7 +149,7 @@ class _Sets:
         named = {column.id: copy for copy, column in groups}
         equal: list[Expr] = [Compare.of("=", mine, named[theirs.id]) for mine, theirs in keys]
         differs = disjunction(tuple(Compare.of("<>", end, value) for end, _ in ends))
-        return plans.changed(plan, right=Aggregate(groups, ends, plan.right), conditions=(*equal, differs))
+        return with_fields(plan, right=Aggregate(groups, ends, plan.right), conditions=(*equal, differs))
 
 
 def _wants_set(plan: Aggregate) -> bool:

@@ -32,6 +32,7 @@ from lake.sql.bound import (
     Or,
 )
 from lake.sql.optimizer.comparisons import cast_literal, compare_literals, simplify_comparison, simplify_in
+from lake.sql.optimizer.copies import with_fields
 from lake.sql.optimizer.expressions import (
     FALSE,
     FLIPPED,
@@ -85,10 +86,10 @@ def _simplify_node(node: Plan, planning: Planning) -> Plan:
             kept = simplify_conjuncts(conjuncts, planning, lambda: properties(below, planning).non_null)
             if kept == (FALSE,) or is_empty(source):
                 return Values((), node.columns)
-            return plans.changed(node, conjuncts=kept, input=source) if kept else source
+            return with_fields(node, conjuncts=kept, input=source) if kept else source
         case Scan(outputs=outputs, filters=filters) if filters:
             kept = simplify_conjuncts(filters, planning, lambda: _non_null(outputs))
-            return Values((), outputs) if kept == (FALSE,) else plans.changed(node, filters=kept)
+            return Values((), outputs) if kept == (FALSE,) else with_fields(node, filters=kept)
         case Join():
             return _simplify_join(node, planning)
         case SetOperation(kind=SetKind.UNION, all=True, left=left, right=right, outputs=outputs):
@@ -123,7 +124,7 @@ def _simplify_join(node: Join, planning: Planning) -> Plan:
         conditions = tuple(part for item in node.conditions for part in bound.conjuncts(item))
     else:
         conditions = simplify_conjuncts(node.conditions, planning, non_null)
-    node = plans.changed(node, conditions=conditions)
+    node = with_fields(node, conditions=conditions)
     never = conditions == (FALSE,)
     match node.kind:
         case JoinKind.INNER if never or is_empty(node.left) or is_empty(node.right):

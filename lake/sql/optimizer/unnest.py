@@ -21,7 +21,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lake.sql import bound
+from lake.sql import bound, traits
 from lake.sql import plan as plans
 from lake.sql.bound import Column, Compare, Expr
 from lake.sql.optimizer.copies import copy_plan, fixed
@@ -63,7 +63,7 @@ def unnest(plan: Plan, planning: Planning) -> Plan:
 
     0A000  a form that cannot be taken apart, named
     """
-    if not plans.traits_of(plan) & plans.DEPENDENT:
+    if not traits.of_plan(plan) & traits.DEPENDENT:
         return plan
     while isinstance(plan, Join) and plan.dependent:
         plan = _independent(plan, planning)
