@@ -113,7 +113,7 @@ def test_grouping_sets() -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_spilled_groups_are_the_groups(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a tiny budget rows go through partitions on disk."""
-    monkeypatch.setattr("lake.exec.pipeline.SMALL_ROWS", 0)
+    monkeypatch.setattr("lake.exec.operators.batches.SMALL_ROWS", 0)
     rows = [(index % 9_011, f"text {index % 17}", index % 101) for index in range(60_000)]
     node = _aggregate(scan_of(rows))
     plain = rows_of(node)
@@ -128,7 +128,7 @@ def test_groups_that_are_thought_few_stay_in_one_table(thought: float, monkeypat
     """Those that are thought many are dealt to partitions once they are more than a cache holds; the groups are the same."""
     dealt = []
     deal = HashAggregate._deal
-    monkeypatch.setattr("lake.exec.pipeline.SMALL_ROWS", 0)
+    monkeypatch.setattr("lake.exec.operators.batches.SMALL_ROWS", 0)
     monkeypatch.setattr("lake.exec.operators.hash_aggregate.MANY_GROUPS", 100)
     monkeypatch.setattr("lake.exec.operators.hash_aggregate.TABLE_GROUPS", 50_000)
     monkeypatch.setattr("lake.exec.lower_breakers.rows_of", lambda node, planning: thought)
@@ -432,7 +432,7 @@ def test_asof_join(op: str, is_left: bool) -> None:
 
 def test_full_disk_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """53100 where spilling finds no room, 58030 where the scratch folder cannot be used."""
-    monkeypatch.setattr("lake.exec.pipeline.SMALL_ROWS", 0)
+    monkeypatch.setattr("lake.exec.operators.batches.SMALL_ROWS", 0)
     node = _aggregate(scan_of([(index, "a", index) for index in range(50_000)], pieces=20))
 
     def refuse(*arguments: Any, **options: Any) -> Any:

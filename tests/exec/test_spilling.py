@@ -17,7 +17,7 @@ from tests.exec.sample_plans import TYPES, Rows, aggregate_call, grouped, in_any
 @pytest.fixture(autouse=True)
 def _every_batch_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small batches are not put together, so that breakers see several."""
-    monkeypatch.setattr("lake.exec.pipeline.SMALL_ROWS", 0)
+    monkeypatch.setattr("lake.exec.operators.batches.SMALL_ROWS", 0)
 
 
 def spilled_rows(node: plan.Plan, name: str, *, memory: int = 1 << 20, workers: int = 1) -> Rows:
