@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lake.exec.kernels.join import JoinTable, KeyFilter, mark_rows, matched, null_keys, unmatched
+from lake.exec.kernels.join import JoinTable, KeyFilter, is_every, mark_rows, matched, null_keys, unmatched
 from tests.exec.test_kernels_groups import VALUES, canonical, columns_of
 
 KINDS = sorted(set(VALUES) - {"null"})
@@ -52,6 +52,25 @@ def test_pairs_are_those_of_nested_loops(given_sides) -> None:
     assert unmatched(marks).tolist() == sorted(set(range(len(build))) - {b for _, b in expected})
     assert null_keys(keys).tolist() == [None in row for row in probe]
     assert table.has_nulls == any(None in [v for v, s in zip(row, flags, strict=True) if not s] for row in build)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(-5, 5), st.integers(1, 6), st.booleans(), st.lists(st.one_of(st.none(), st.integers(-12, 12)), max_size=12))
+def test_keys_that_are_a_run(low: int, count: int, has_gap: bool, probe: list[int | None]) -> None:
+    """Keys that ascend by one are found by subtraction, as any others are; a key at either end of int64 is none of them."""
+    build = [low + index for index in range(count)] + ([low + count + 3] if has_gap else [])
+    sought = [*probe, -(1 << 63), (1 << 63) - 1]
+    table = JoinTable.build([pa.array(build, pa.int64())])
+    expected = [(row, build.index(key)) for row, key in enumerate(sought) if key in build]
+    assert list(zip(*(rows.tolist() for rows in table.probe([pa.array(sought, pa.int64())])), strict=True)) == expected
+
+
+def test_every_row_with_a_partner_is_paired_without_a_list_of_its_own() -> None:
+    table = JoinTable.build([pa.array([3, 1, 2])])
+    probe_rows, build_rows = table.probe([pa.array([1, 2, 3, 1])])
+    assert is_every(probe_rows, 4) and not is_every(probe_rows, 5)
+    assert build_rows.tolist() == [1, 2, 0, 1]
+    assert is_every(np.arange(4), 4) and not is_every(np.array([0, 1, 3]), 3)
 
 
 @settings(max_examples=80, deadline=None)

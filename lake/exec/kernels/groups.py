@@ -364,6 +364,10 @@ class GroupTable:
             return self._words.find(packed, ALL_VALID)
         return self._rows.find(_rows_of(columns))
 
+    def settle(self) -> None:
+        """Makes ready for many a ``find``: no key is going to be inserted soon."""
+        self._words.settle()
+
     def keys(self) -> list[pa.Array]:
         """The keys of all groups by number, one array for each key column; none before the first ``insert``."""
         if len(self._columns) == 1:

@@ -56,17 +56,17 @@ def list_rows(numbers: Any, places: Any, rows: Any) -> None:
 
 
 @kernel
-def pair_unique(numbers: Any, keeps_all: Any, probe_rows: Any, build_rows: Any) -> Any:
+def pair_unique(numbers: Any, probe_rows: Any, build_rows: Any) -> Any:
     """Pairs probe rows with the one build row of their number; answers how many pairs there are.
 
-    numbers     int64[rows]  in   the build row, -1 where none    keeps_all  bool  in  -1 is paired too
+    numbers     int64[rows]  in   the build row, -1 where none
     probe_rows  int64[rows]  out                                  build_rows  int64[rows]  out
     """
     pairs = 0
     for row in range(numbers.size):
         probe_rows[pairs] = row
         build_rows[pairs] = numbers[row]
-        pairs += np.int64(keeps_all or numbers[row] >= 0)
+        pairs += np.int64(numbers[row] >= 0)
     return pairs
 
 
@@ -113,6 +113,22 @@ def mark_rows(rows: Any, marks: Any) -> None:
             marks[rows[index]] = 1
 
 
+def every_row(count: int) -> Ints:
+    """int64[count]: the row numbers from 0 on, the beginning of an array that all share and nobody changes."""
+    global _every
+    if len(_every) < count:
+        _every = np.arange(max(count, 1 << 16))
+    return _every[:count]
+
+
+def is_every(rows: Ints, count: int) -> bool:
+    """Whether ``rows``, ascending, are all the row numbers below ``count``."""
+    return len(rows) == count and (rows.base is _every or bool((rows == every_row(count)).all()))
+
+
+_every = np.arange(0)
+
+
 class JoinTable:
     """The build side of an equi-join.
 
@@ -137,6 +153,7 @@ class JoinTable:
             live = len(kept)
             numbers = np.full(self.rows, -1, np.int64)
             numbers[kept] = self._groups.insert([array.take(pa.array(kept)) for array in arrays])
+        self._groups.settle()
         self.is_unique = self._groups.count == live
         self._starts, self._list = np.zeros(0, np.int64), np.zeros(0, np.int64)
         if dead is not None or not self.is_unique:
@@ -161,8 +178,10 @@ class JoinTable:
         if self.is_unique:
             if len(self._list):
                 numbers = np.where(numbers >= 0, self._list[numbers], -1)
+            if outer or bounds(numbers, ALL_VALID)[0] >= 0:
+                return every_row(len(numbers)), numbers
             probe_rows, build_rows = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
-            pairs = pair_unique(numbers, outer, probe_rows, build_rows)
+            pairs = pair_unique(numbers, probe_rows, build_rows)
             return probe_rows[:pairs], build_rows[:pairs]
         pairs = count_pairs(numbers, self._starts, outer)
         probe_rows, build_rows = np.empty(pairs, np.int64), np.empty(pairs, np.int64)
@@ -349,7 +368,7 @@ def _has_range(type: pa.DataType) -> bool:
 def _rehearse() -> None:
     for numbers in (pa.array([1, 2]), pa.array([1, 1, None]), pa.array([1, 1 << 60])):
         table = JoinTable.build([numbers])
-        rows, _ = table.probe([numbers], outer=False)
+        rows, _ = table.probe([pa.array([1, 9])], outer=False)
         table.probe([numbers], outer=True)
         mark_rows(rows, table.new_marks())
         KeyFilter.from_keys(numbers).mask(numbers)

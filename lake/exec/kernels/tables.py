@@ -25,6 +25,7 @@ DENSE_SLOTS_MAX: Final = 1 << 24
 
 SLOTS_MIN: Final = 1 << 10
 GROWTH_HALVES: Final = 1 << 18  # beyond so many words a table doubles, below it quadruples
+SAMPLE_WORDS: Final = 1 << 10
 COUNT, NULL_NUMBER, USED_BYTES = 0, 1, 2  # fields of a table's ``state``; NULL_NUMBER holds the number plus 1
 THIRTY_TWO: Final = np.uint64(32)
 
@@ -90,6 +91,17 @@ def find_dense(words: Any, valid: Any, low: Any, dense: Any, null_number: Any, n
             number = np.int64(dense[slot]) - 1
         if has_nulls and valid[row] == 0:
             number = null_number
+        numbers[row] = number
+
+
+@kernel
+def find_run(words: Any, valid: Any, first: Any, count: Any, numbers: Any) -> None:
+    """``find_dense`` in a table whose words are ``first``, ``first + 1`` and so on, ``count`` of them and no NULL."""
+    has_nulls = valid.size > 0
+    for row in range(words.size):
+        number = words[row] - first
+        if np.uint64(number) >= np.uint64(count) or (has_nulls and valid[row] == 0):
+            number = np.int64(-1)
         numbers[row] = number
 
 
@@ -177,6 +189,7 @@ class WordTable:
         self._low = 0
         self._dense: Ints | None = np.zeros(0, np.int32)
         self._slots = np.zeros(0, np.int64)
+        self._is_run = False
 
     @classmethod
     def of(cls, words: Ints, null_number: int) -> WordTable:
@@ -217,6 +230,7 @@ class WordTable:
     def insert(self, words: Ints, valid: Ints) -> Ints:
         """int64[rows]: the number of each word; ``valid`` may be empty."""
         numbers = np.empty(len(words), np.int64)
+        self._is_run = False
         self._known = grown(self._known, self.count + len(words) + 1, self.count)
         if self._covers(words, valid):
             insert_dense(words, valid, self._low, self._dense, self._known, self._state, numbers)
@@ -229,11 +243,22 @@ class WordTable:
     def find(self, words: Ints, valid: Ints) -> Ints:
         """int64[rows]: the number of each word, -1 where it was not inserted; NULL is found where it was inserted."""
         numbers = np.empty(len(words), np.int64)
-        if self._dense is not None:
+        if self._is_run:
+            find_run(words, valid, self._known[0], self.count, numbers)
+        elif self._dense is not None:
             find_dense(words, valid, self._low, self._dense, self.null_number, numbers)
         else:
             find_words(words, valid, self._slots, self.null_number, numbers)
         return numbers
+
+    def settle(self) -> None:
+        """Looks whether the words are a run, each one more than the one before: until others are inserted, numbers are differences.
+
+        A table of 300,000 keys that does not fit a core's nearest cache takes 6 ns a row, a difference 0.5.
+        """
+        words = self.words
+        is_dense = self._dense is not None and self.null_number < 0 and len(words) > 0
+        self._is_run = is_dense and bool((words == np.arange(words[0], words[0] + len(words))).all())
 
     def _covers(self, words: Ints, valid: Ints) -> bool:
         """Whether the dense table covers the words, after widening it where that can be."""
@@ -247,7 +272,7 @@ class WordTable:
             low, high = least, most
         wide = max(high, most) - min(low, least)
         if wide >= DENSE_SLOTS_MAX:
-            self._hash(max(4 * (self.count + len(words) // 4), SLOTS_MIN))
+            self._hash(2 * (self.count + likely_words(words)))
             return False
         wanted_low = low if low <= least else max(least - wide // 2, -(1 << 63))
         wanted_high = high if high >= most else min(most + wide // 2, (1 << 63) - 1)
@@ -273,6 +298,15 @@ class WordTable:
         self._state[:] = 0
         stopped = insert_words(known, valid, 0, self._slots, self._known, self._state, np.empty(len(known), np.int64))
         assert stopped == len(known)
+
+
+def likely_words(words: Ints) -> int:
+    """About how many of the words differ: all where a sample has no word twice, else half of them.
+
+    A table that grows to 6 million words takes twice as long as one that has room for them from the start.
+    """
+    sample = words[:: max(len(words) // SAMPLE_WORDS, 1)]
+    return len(words) if len(np.unique(sample)) == len(sample) else len(words) // 2
 
 
 # --- rows of words ---------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from lake.exec.context import Context
 from lake.exec.kernels.join import JoinTable, KeyFilter, mark_rows, null_keys
-from lake.exec.kernels.views import is_fixed
+from lake.exec.kernels.views import is_fixed, values_of
 from lake.exec.memory import Account
 from lake.exec.operators.base import Breaker, Source, Stream, column_name
 from lake.exec.operators.batches import concat_columns, make_batch, slices
@@ -132,8 +132,11 @@ class JoinBuild(Breaker):
         return any(state.buffer is not None for state in self.states)
 
     def batches(self) -> list[pa.RecordBatch]:
-        """All rows, where they are kept together."""
-        return [batch for state in self.states for batch in state.batches]
+        """All rows, where they are kept together; batches by their first keys, so that keys in order are in order here too."""
+        found = [batch for state in self.states for batch in state.batches]
+        if len(found) < 2 or not self.keys or not is_fixed(found[0].schema.types[0]):
+            return found
+        return sorted(found, key=lambda batch: values_of(batch.column(0))[0])
 
 
 class BuildSide:

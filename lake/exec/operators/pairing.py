@@ -16,7 +16,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from lake.errors import CardinalityViolation
-from lake.exec.kernels.join import mark_rows
+from lake.exec.kernels.join import is_every, mark_rows
 from lake.exec.kernels.taking import taken
 from lake.exec.kernels.views import to_array, to_boolean
 from lake.exec.operators.base import MORSEL_ROWS, column_name
@@ -159,9 +159,8 @@ class Pairing(Struct, frozen=True):
     ) -> pa.RecordBatch:
         """Joined rows: a probe row and a build row each, NULLs for build row -1."""
         names = [column_name(column) for column in self.probe]
-        is_whole = len(probe_rows) == batch.num_rows and bool((probe_rows == np.arange(batch.num_rows)).all())
         left = batch.select(names)
-        if not is_whole:
+        if not is_every(probe_rows, batch.num_rows):
             left = take_rows(left, probe_rows)
         taken_names = [column_name(column) for column in self.build]
         arrays = build.take_all(taken_names, build_rows, may_miss=may_miss)
