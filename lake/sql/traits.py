@@ -1,0 +1,131 @@
+"""What stands in an expression or a plan, as bits: worked out once for each node and kept with it.
+
+    l_quantity + random()                      COLUMN | VOLATILE
+    Filter: l_quantity > random()
+    └─ Scan: lineitem                          COLUMN | VOLATILE
+
+Rules ask it before they look: most parts of most plans hold nothing that a rule changes, and stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import force_setattr
+
+from lake.sql import plan as plans
+from lake.sql.bound import SUBQUERIES, Call, Column, Expr, Lambda, children, expressions_in
+from lake.sql.plan import (
+    Aggregate,
+    AsofJoin,
+    CteScan,
+    Distinct,
+    Join,
+    Limit,
+    Materialize,
+    Plan,
+    Recursion,
+    Sample,
+    SetOperation,
+    Sort,
+    input_names,
+)
+
+COLUMN: Final = 1
+LAMBDA: Final = 2
+SUBQUERY: Final = 4
+VOLATILE: Final = 8
+"""Of expressions: the last is a call that may answer differently each time it is run."""
+
+JOIN: Final = 32
+DEPENDENT: Final = 64
+AGGREGATE: Final = 128
+ORDER: Final = 256
+DEFINITION: Final = 512
+POSITIONS: Final = 1024
+SAMPLE: Final = 2048
+
+_TRAITS: dict[type[Plan], int] = {
+    Join: JOIN,
+    AsofJoin: JOIN,
+    Aggregate: AGGREGATE,
+    Sort: ORDER,
+    Limit: ORDER,
+    Distinct: ORDER,
+    CteScan: DEFINITION,
+    Materialize: DEFINITION | POSITIONS,
+    Recursion: DEFINITION | POSITIONS,
+    SetOperation: POSITIONS,
+    Sample: SAMPLE,
+}
+"""Of plans: ORDER is what limits, orders or tells rows apart, POSITIONS what reads columns by place."""
+
+
+def has_trait(trait: int, *values: object) -> bool:
+    """Whether one of these traits stands anywhere in expressions, calls and sort keys; subqueries' plans are not entered."""
+    for value in values:
+        for expr in expressions_in(value):
+            if of_expression(expr) & trait:
+                return True
+    return False
+
+
+def of_expression(expr: Expr) -> int:
+    """What stands in ``expr``: worked out once for each node, from what is known of those below."""
+    try:
+        return expr.traits
+    except AttributeError:
+        pass
+    unknown, stack = list[Expr](), [expr]
+    while stack:
+        node = stack.pop()
+        if not hasattr(node, "traits"):
+            unknown.append(node)
+            stack += children(node)
+    for node in reversed(unknown):
+        found = _own_trait(node)
+        for child in children(node):
+            found |= child.traits
+        force_setattr(node, "traits", found)
+    return expr.traits
+
+
+def _own_trait(node: Expr) -> int:
+    match node:
+        case Column():
+            return COLUMN
+        case Call(function=function):
+            return VOLATILE if function.volatility == "volatile" else 0
+        case _ if isinstance(node, SUBQUERIES):
+            return SUBQUERY
+        case Lambda():
+            return LAMBDA
+        case _:
+            return 0
+
+
+def of_plan(plan: Plan) -> int:
+    """The traits of the nodes and expressions of ``plan`` and below: rules leave parts alone that hold nothing for them."""
+    try:
+        return plan.traits
+    except AttributeError:
+        pass
+    found = _TRAITS.get(type(plan), 0)
+    if isinstance(plan, Join) and plan.dependent:
+        found |= DEPENDENT
+    for expr in plans.expressions_of(plan):
+        found |= of_expression(expr)
+    for name in input_names(type(plan)):
+        found |= of_plan(getattr(plan, name))
+    force_setattr(plan, "traits", found)
+    return found
+
+
+def rewrite_where(plan: Plan, trait: int, rule: Callable[[Plan], Plan]) -> Plan:
+    """``plan`` with ``rule`` applied to nodes that have ``trait`` in or below them, inputs first."""
+
+    def change(node: Plan) -> Plan:
+        return rule(plans.with_inputs(node, change)) if of_plan(node) & trait else node
+
+    return change(plan)
