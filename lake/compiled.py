@@ -85,8 +85,7 @@ def rehearsal(function: Callable[[], None]) -> Callable[[], None]:
 
 def _jit(function: FunctionType, *, allocates: bool) -> Callable[..., Any]:
     numba = import_module("numba")
-    if not numba.config.CACHE_DIR:
-        numba.config.CACHE_DIR = _cache_folder()
+    code_folder()
     names = {
         name: value.jitted if isinstance(value, Kernel) else value
         for name, value in function.__globals__.items()
@@ -135,6 +134,14 @@ def _stamp_of_callees(function: FunctionType) -> str:
     files.discard(function.__code__.co_filename)
     stamps = [(file, Path(file).stat().st_mtime_ns) for file in sorted(files)]
     return f"_{zlib.crc32(repr(stamps).encode()):08x}" if stamps else ""
+
+
+def code_folder() -> str:
+    """The folder of compiled code: the one that Numba is told of, or the cache folder, which it is told of then."""
+    config = import_module("numba").config
+    if not config.CACHE_DIR:
+        config.CACHE_DIR = _cache_folder()
+    return str(config.CACHE_DIR)
 
 
 def _cache_folder() -> str:

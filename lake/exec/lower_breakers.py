@@ -144,7 +144,12 @@ def lower_aggregate(lowering: Lowering, node: plan.Aggregate, needed: Needed) ->
     sets = (every,) if node.grouping_sets is None else node.grouping_sets
     columns = only(node.columns, needed)
     expected = partial(_rows_thought, lowering, node)
-    return broken(flow, HashAggregate(columns, node.groups, aggregates, sets, node.grouping_id, expected))
+    return broken(flow, HashAggregate(columns, node.groups, aggregates, sets, node.grouping_id, expected, _scan_of(flow)))
+
+
+def _scan_of(flow: Flow) -> Scan | None:
+    """The scan that a flow is, where it is nothing else."""
+    return flow.source if isinstance(flow.source, Scan) and not flow.streams else None
 
 
 def _rows_thought(lowering: Lowering, node: plan.Aggregate | plan.Distinct | plan.SetOperation) -> float:
@@ -177,7 +182,7 @@ def lower_distinct(lowering: Lowering, node: plan.Distinct, needed: Needed) -> F
         code_texts(flow, columns, ())
         every = (tuple(range(len(groups))),)
         expected = partial(_rows_thought, lowering, node)
-        return broken(flow, HashAggregate(only(columns, needed), groups, (), every, None, expected))
+        return broken(flow, HashAggregate(only(columns, needed), groups, (), every, None, expected, _scan_of(flow)))
     flow = lowering.lower(node.input, needed | columns_of(node.on, node.order))
     if node.order:
         flow = broken(flow, Sort(flow.columns, node.order))

@@ -119,20 +119,20 @@ class EntryTest(Struct):
     def rows(self, batch: pa.RecordBatch, rows: Any) -> Any:
         """Those of the rows (None for all) that pass, ascending; NotImplemented where the column is no small dictionary."""
         array = batch.column(self.column)
-        if not isinstance(array, pa.DictionaryArray) or len(array.dictionary) * ENTRIES_SHARE > len(array):
-            return NotImplemented
-        indices = array.indices
-        marks = self._marks(array.dictionary)
+        marks = self.marks(array.dictionary, len(array)) if isinstance(array, pa.DictionaryArray) else None
         if marks is None:
             return NotImplemented
+        indices = array.indices
         valid = mask_of(indices) if indices.null_count else ALL_VALID
         return rows_marked(values_of(indices), valid, marks, rows)
 
-    def _marks(self, entries: pa.Array) -> Any:
-        """uint8[entries + 1]: for which entries the conjunct is true; the last is NULL's.
+    def marks(self, entries: pa.Array, rows: int) -> Any:
+        """uint8[entries + 1]: for which entries of a column of ``rows`` rows the conjunct is true; the last is NULL's.
 
-        None where that raises: an entry that fails may be one that no row asks for.
+        None where they are too many, and where that raises: an entry that fails may be one that no row asks for.
         """
+        if len(entries) * ENTRIES_SHARE > rows:
+            return None
         buffers = entries.buffers()
         key = (buffers[-1].address if buffers[-1] else 0, entries.offset, len(entries))
         last = self._last
@@ -229,7 +229,7 @@ def _sorted_out(
                 ranges[test.column] = test
         elif (other := float_test(expr) or pair_test(expr)) is not None:
             quick.append((other, None))
-        elif _is_entry_test(expr):
+        elif is_entry_test(expr):
             (name,) = conjunct.columns
             quick.append((EntryTest(name, conjunct.program), conjunct))
         else:
@@ -306,7 +306,7 @@ def is_whole(type: Type) -> bool:
     return isinstance(type, Integer | Date | Time | Timestamp)
 
 
-def _is_entry_test(expr: bound.Expr) -> bool:
+def is_entry_test(expr: bound.Expr) -> bool:
     """Whether the conjunct looks at one text column and nothing else, and gives equal values for equal texts."""
     if len(column_names(expr)) != 1:
         return False

@@ -31,21 +31,25 @@ class Converted:
     """An accumulator whose arguments are changed first: decimals are made one form, dictionaries text."""
 
     def __init__(self, inner: Accumulator, types: tuple[Type, ...]) -> None:
-        self._inner = inner
+        self.inner = inner
         self._types = types
 
     def update(self, groups: Any, group_count: int, arguments: Sequence[pa.Array]) -> None:
         """Takes in a batch."""
         made = [physical(array, type) for array, type in zip(arguments, self._types, strict=False)]
-        self._inner.update(groups, group_count, made)
+        self.inner.update(groups, group_count, made)
+
+    def load(self, values: Any, counts: Any) -> None:
+        """Hands words and counts on (``NumberExtreme``)."""
+        self.inner.load(values, counts)  # type: ignore[attr-defined]
 
     def merge(self, other: Converted, mapping: Any, group_count: int) -> None:
         """Takes in another state."""
-        self._inner.merge(other._inner, mapping, group_count)
+        self.inner.merge(other.inner, mapping, group_count)
 
     def finish(self, group_count: int) -> pa.Array:
         """The inner answers."""
-        return self._inner.finish(group_count)
+        return self.inner.finish(group_count)
 
 
 def physical(array: pa.Array, type: Type) -> pa.Array:
@@ -196,6 +200,10 @@ class DecimalAverage:
         """Adds a batch of one argument."""
         self.sum.update(groups, group_count, arguments)
 
+    def load(self, values: Any, counts: Any) -> None:
+        """Takes sums and counts made elsewhere."""
+        self.sum.load(values, counts)
+
     def merge(self, other: DecimalAverage, mapping: Any, group_count: int) -> None:
         """Adds another state."""
         self.sum.merge(other.sum, mapping, group_count)
@@ -216,6 +224,10 @@ class IntegerAverage:
     def update(self, groups: Any, group_count: int, arguments: Sequence[pa.Array]) -> None:
         """Adds a batch of one argument."""
         self.sum.update(groups, group_count, arguments)
+
+    def load(self, values: Any, counts: Any) -> None:
+        """Takes sums and counts made elsewhere."""
+        self.sum.load(values, counts)
 
     def merge(self, other: IntegerAverage, mapping: Any, group_count: int) -> None:
         """Adds another state."""

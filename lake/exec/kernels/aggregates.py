@@ -127,6 +127,10 @@ class Count:
         else:
             add_counts(groups, valid, self.counts)
 
+    def load(self, values: Ints, counts: Ints) -> None:
+        """Makes an empty state that of groups counted elsewhere."""
+        self.counts = counts
+
     def merge(self, other: Count, mapping: Ints, group_count: int) -> None:
         """Adds another state."""
         self.counts = resized(self.counts, group_count)
@@ -231,6 +235,11 @@ class SumInteger:
             self.sums[:group_count] += lanes.sum(axis=0)
         else:
             add_words(groups, values, ALL_VALID, self.sums)
+
+    def load(self, values: Ints, counts: Ints) -> None:
+        """Makes an empty state that of groups added up elsewhere: sums in a word or in two, and how many values each has."""
+        self.sums, self.counts.counts = values, counts
+        self._bound = INT64_MAX + 1 if values.ndim == 2 else max(int(values.max(initial=0)), -int(values.min(initial=0)))
 
     def merge(self, other: SumInteger, mapping: Ints, group_count: int) -> None:
         """Adds another state."""

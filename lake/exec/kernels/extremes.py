@@ -76,7 +76,7 @@ class NumberExtreme:
     """min or max of a column of one number a row: integers, doubles, dates, booleans (so bool_and and bool_or too)."""
 
     def __init__(self, type: pa.DataType, *, greatest: bool) -> None:
-        self._type, self._greatest = type, greatest
+        self._type, self.greatest = type, greatest
         self._least: Ints = np.zeros(0, np.int64)  # of the complement for the greatest
         self._seen: Ints = np.zeros(0, np.uint8)
 
@@ -88,9 +88,13 @@ class NumberExtreme:
             words = words[valid == 1] if valid.size else words
             if len(words) == 0:
                 return
-            words = words.max(keepdims=True) if self._greatest else words.min(keepdims=True)
+            words = words.max(keepdims=True) if self.greatest else words.min(keepdims=True)
             groups, valid = np.zeros(1, np.int64), ALL_VALID
-        self._keep(groups, ~words if self._greatest else words, valid, group_count)
+        self._keep(groups, ~words if self.greatest else words, valid, group_count)
+
+    def load(self, values: Ints, counts: Ints) -> None:
+        """Makes an empty state that of groups looked through elsewhere: int64 words, for the greatest their complements."""
+        self._least, self._seen = values, (counts > 0).astype(np.uint8)
 
     def merge(self, other: NumberExtreme, mapping: Ints, group_count: int) -> None:
         """Takes in another state."""
@@ -100,7 +104,7 @@ class NumberExtreme:
     def finish(self, group_count: int) -> pa.Array:
         """The extremes, NULL where no value counted."""
         words = resized(self._least, group_count)[:group_count]
-        words = ~words if self._greatest else words
+        words = ~words if self.greatest else words
         values = doubles_of(words) if pa.types.is_floating(self._type) else words
         return to_array(values, self._type, resized(self._seen, group_count)[:group_count])
 

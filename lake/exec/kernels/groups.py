@@ -94,7 +94,7 @@ class TextKey:
         """int64[rows]: a word for each row; 0 for NULL."""
         if not pa.types.is_dictionary(array.type):
             return self._table.insert(*text_of(array), mask_of(array))
-        if self._inserted is None or not _is_same_memory(self._inserted[0], array.dictionary):
+        if self._inserted is None or not is_same_memory(self._inserted[0], array.dictionary):
             self._inserted = (array.dictionary, np.full(len(array.dictionary), -1, np.int64))
         numbers, codes = self._inserted[1], codes_of(array)
         if not len(numbers):
@@ -113,7 +113,7 @@ class TextKey:
         if not pa.types.is_dictionary(array.type):
             return self._table.find(*text_of(array), mask_of(array))
         found = self._found
-        if found is None or found[2] != self._table.count or not _is_same_memory(found[0], array.dictionary):
+        if found is None or found[2] != self._table.count or not is_same_memory(found[0], array.dictionary):
             entries = self._table.find(*text_of(array.dictionary), mask_of(array.dictionary))
             self._found = found = (array.dictionary, entries, self._table.count)
         return _gather(found[1], codes_of(array))
@@ -445,7 +445,7 @@ def _gather(values: Ints, indices: Ints) -> Ints:
     return out
 
 
-def _is_same_memory(left: pa.Array, right: pa.Array) -> bool:
+def is_same_memory(left: pa.Array, right: pa.Array) -> bool:
     """Whether two arrays are the same stretch of memory."""
     if len(left) != len(right) or left.offset != right.offset:
         return False

@@ -21,7 +21,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
@@ -36,6 +36,7 @@ from lake.exec.operators.base import Breaker, Morsel, Source, column_name
 from lake.exec.operators.batches import make_batch, null_column, slices, take_rows
 from lake.exec.operators.partitions import PARTITION_BITS, PARTITIONS, PartitionBuffer, key_hashes
 from lake.exec.operators.project import Projection
+from lake.exec.operators.scan import Scan
 from lake.exec.operators.tally import Call, Tally, adds_integers, make_tallies, make_tally
 from lake.exec.pipeline import Held
 from lake.exec.spill import Scratch
@@ -43,6 +44,9 @@ from lake.sql.bound import AggregateCall, Cast, Column, Expr, Literal
 from lake.sql.bound import Call as BoundCall
 from lake.sql.registry import Scalar
 from lake.types import BIGINT, Integer
+
+if TYPE_CHECKING:
+    from lake.exec.fused.partial import Fused
 
 MANY_GROUPS: Final = 1 << 17
 MANY_SHARE: Final = 0.25
@@ -58,6 +62,9 @@ MANY_DIRECT_SHARE: Final = 0.5
 GROUP_BYTES: Final = 1 << 20
 ONE_GROUP: Final = "a group of an aggregate"
 """Groups as large as that on average are not many but large ones, and cannot be dealt to partitions."""
+
+FUSED_ROWS: Final = 200_000
+"""A scan of fewer rows is over before a loop is compiled."""
 
 SHIFT_MAX: Final = 1 << 31
 """A constant within such a distance from 0 and an INTEGER make a BIGINT that never overflows."""
@@ -231,6 +238,7 @@ class HashAggregate(Breaker):
 
     sets      positions in ``groups`` of each grouping set; one set of all positions for a plain GROUP BY
     expected  how many groups the planner thinks that there are
+    scan      whose batches are all that is aggregated, where that is so: many of them are taken whole by compiled loops
     """
 
     columns: tuple[Column, ...]
@@ -239,12 +247,14 @@ class HashAggregate(Breaker):
     sets: tuple[tuple[int, ...], ...]
     grouping_id: Column | None = None
     expected: Callable[[], float] = field(default=lambda: math.inf, repr=False)
+    scan: Scan | None = field(default=None, repr=False)
     _context: Context = field(init=False, repr=False)
     _layout: Layout = field(init=False, repr=False)
     _projection: Projection | None = field(default=None, init=False, repr=False)
     _narrow: Projection | None = field(default=None, init=False, repr=False)
     _scratch: Scratch | None = field(default=None, init=False, repr=False)
     _finer: tuple[int | None, ...] = field(default=(), init=False, repr=False)
+    _fused: Fused | None = field(default=None, init=False, repr=False)
 
     def describe(self) -> str:
         keys = ", ".join(column.name for column, _ in self.groups)
@@ -264,8 +274,19 @@ class HashAggregate(Breaker):
             self._narrow = Projection(self._layout.exprs, context, narrow=added_only(self._layout, context))
             adds_up = all(map(_adds_up, make_tallies(self._layout.calls, context.settings)))
             self._finer = finer_sets(self.sets) if adds_up else (None,) * len(self.sets)
+            self._fused = self._fuse()
         made = [Groups(self._layout, keys, context) for keys in self.sets]
         return WorkerState(made, context.budget.open(self.metrics), context.budget.open(self.metrics))
+
+    def _fuse(self) -> Fused | None:
+        """What takes the scan's batches by compiled loops, where there are many of them."""
+        rows = 0 if self.scan is None else self.scan.rows_expected()
+        every = tuple(range(len(self.groups)))
+        if self.scan is None or self.sets != (every,) or (rows is not None and rows < FUSED_ROWS):
+            return None
+        from lake.exec.fused.partial import fuse
+
+        return fuse(self.scan, self._layout, self._context)
 
     def absorb(self, state: WorkerState, batch: pa.RecordBatch) -> None:
         projection = self._narrow if state.buffers is None else self._projection  # pieces of a partition are of one type
@@ -312,6 +333,7 @@ class HashAggregate(Breaker):
         return self._scratch
 
     def merge(self, context: Context, states: Sequence[WorkerState]) -> Source:
+        states = [*states, *self._fused_states(context)]
         parts: dict[int, Groups | Partitioned | Coarser] = {}
         for index in sorted(range(len(self.sets)), key=lambda index: -len(self.sets[index])):
             parts[index] = self._merged(index, parts, states, context)
@@ -326,6 +348,11 @@ class HashAggregate(Breaker):
             assert isinstance(part, Groups)
             held += self.answer(index, part)
         return Held(self.columns, held)
+
+    def _fused_states(self, context: Context) -> Iterator[WorkerState]:
+        """What compiled loops took in, as states of further workers."""
+        for groups in () if self._fused is None else self._fused.finish():
+            yield WorkerState([groups], context.budget.open(self.metrics), context.budget.open(self.metrics))
 
     def _merged(
         self, index: int, parts: dict[int, Groups | Partitioned | Coarser], states: Sequence[WorkerState], context: Context

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -75,6 +75,19 @@ class RuntimeFilter(Struct):
         return self.seen > 0 and self.passed < SHARP_SHARE * self.seen
 
 
+class Taker(Protocol):
+    """What filters and aggregates a scan's batches by itself, where it can."""
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether so many rows pass the filters that all columns are needed of every row group."""
+        ...
+
+    def take(self, batch: pa.RecordBatch) -> bool:
+        """Takes a batch of all columns; False where it is to be filtered and answered."""
+        ...
+
+
 @dataclass(eq=False)
 class Scan(Source):
     """Rows of a table.
@@ -82,6 +95,7 @@ class Scan(Source):
     columns   what is answered         read   what is read: ``columns`` and those that the filters use
     filters   conjuncts over ``read``  names  stored names of ``read``
     deferred  what ``fetch`` answers
+    taker     is offered batches before they are filtered
     """
 
     columns: tuple[Column, ...]
@@ -93,6 +107,7 @@ class Scan(Source):
     runtime: list[RuntimeFilter] = field(default_factory=list, init=False)
     top: tuple[Column, TopBound] | None = field(default=None, init=False)
     deferred: tuple[Column, ...] = field(default=(), init=False)
+    taker: Taker | None = field(default=None, init=False)
     _stored: dict[int, str] = field(default_factory=dict, init=False)
     _parts: Sequence[Part] = field(default=(), init=False)
     _selector: Selector | None = field(default=None, init=False)
@@ -171,7 +186,7 @@ class Scan(Source):
     def _read(self, number: int, part: Part) -> Iterator[pa.RecordBatch]:
         """The kept rows of a part."""
         for batch in self._placed(number, self._batches_of(part)):
-            yield self._kept(batch, self._passing(batch))
+            yield self._answered(batch)
 
     def _batches_of(self, part: Part) -> Iterator[pa.RecordBatch]:
         fields = [column_name(column) for column in self._asked]
@@ -182,9 +197,9 @@ class Scan(Source):
         """The kept rows of a row group: of the columns that no test looks at nothing is read where no row passed."""
         if not group.may_hold(()) or (self.top is not None and self._is_beyond(group, *self.top)):
             return
-        if not self._tested or not self._rest:
+        if not self._tested or not self._rest or (self.taker is not None and self.taker.is_useful):
             for batch in self._placed(number, self._columns_of(group, self.read)):
-                yield self._kept(batch, self._passing(batch))
+                yield self._answered(batch)
             return
         tested = list(self._placed(number, self._columns_of(group, self._tested)))
         passing = [self._passing(batch) for batch in tested]
@@ -228,6 +243,12 @@ class Scan(Source):
         if test is None or group.may_hold([test]):
             return False
         return not (bound.nulls_first and group.may_hold([Predicate(name, "is null", None)]))
+
+    def _answered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The kept rows of a batch, none where it was taken whole."""
+        if self.taker is not None and self.taker.take(batch):
+            return empty_batch(self.columns)
+        return self._kept(batch, self._passing(batch))
 
     def _kept(self, batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
         """The columns answered, of the rows (None for all)."""

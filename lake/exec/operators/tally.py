@@ -173,21 +173,21 @@ class ShiftedTally(PlainTally):
     def __init__(self, call: Call, state: SumInteger, *, is_owner: bool) -> None:
         super().__init__(call, state)
         self._state = state
-        self._is_owner = is_owner
+        self.is_owner = is_owner
 
     def update(self, numbers: Any, count: int, batch: pa.RecordBatch) -> None:
-        if self._is_owner:
+        if self.is_owner:
             super().update(numbers, count, batch)
 
     def merge(self, other: Any, mapping: Any, count: int) -> None:
-        if self._is_owner:
+        if self.is_owner:
             super().merge(other, mapping, count)
 
     def finish(self, count: int) -> pa.Array:
         return self._state.finish_shifted(count, self.call.shift)
 
     def nbytes(self, count: int) -> int:
-        return super().nbytes(count) if self._is_owner else 0
+        return super().nbytes(count) if self.is_owner else 0
 
 
 class DistinctTally(Tally):
