@@ -132,7 +132,7 @@ class JoinBuild(Breaker):
         return any(state.buffer is not None for state in self.states)
 
     def batches(self) -> list[pa.RecordBatch]:
-        """All rows, where they are kept together; batches by their first keys, so that keys in order are in order here too."""
+        """All rows, where they are kept together; batches by their first keys: keys in order are in order here too."""
         found = [batch for state in self.states for batch in state.batches]
         if len(found) < 2 or not self.keys or not is_fixed(found[0].schema.types[0]):
             return found
