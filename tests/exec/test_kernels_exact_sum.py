@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +22,14 @@ DOUBLES = st.one_of(
     st.integers(-60, 60).map(lambda exponent: 2.0**exponent),
 )
 ROWS = st.lists(st.tuples(st.integers(0, 2), st.one_of(st.none(), DOUBLES)), max_size=12)
+
+
+@pytest.fixture(params=[exact_sum.ROWS_OF_A_GROUP, 0], ids=["by limbs", "by parts"], scope="module", autouse=True)
+def _rows_of_a_group(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Few rows are added by limbs; with 0 by parts, where their spread allows."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(exact_sum, "ROWS_OF_A_GROUP", request.param)
+        yield
 
 
 def nearest(values: list[float]) -> float | None:
@@ -109,3 +118,17 @@ def test_many_rows() -> None:
     state = ExactSum()
     state.update(np.zeros(50_000, np.int64), 1, [pa.array(values)])
     assert state.finish(1).to_pylist() == [math.fsum(values)]
+
+
+@pytest.mark.parametrize("spread", [0, 20, 21, 60])
+@pytest.mark.parametrize("base", [-1074, -1022, -40, 930])
+def test_whole_blocks_of_the_widest_values(spread: int, base: int) -> None:
+    """As many bits as a block's parts may have, all of one sign so that nothing cancels, and a few more."""
+    random = np.random.default_rng(spread)
+    rows = (1 << exact_sum.BLOCK_BITS) + 1_000
+    mantissas = (1 << 53) - random.integers(1, 9, rows)
+    for sign in (1.0, -1.0):
+        values = sign * np.ldexp(mantissas.astype(np.float64), base + random.choice([0, spread], rows) - 52)
+        state = ExactSum()
+        state.update(np.zeros(rows, np.int64), 1, [pa.array(values)])
+        assert state.finish(1).to_pylist() == [math.fsum(values)]

@@ -17,7 +17,7 @@ import pyarrow as pa
 from lake.exec.kernels import kernel, rehearsal
 from lake.exec.kernels.aggregates import resized
 from lake.exec.kernels.hashing import load_word
-from lake.exec.kernels.order import Direction, doubles_of, fields_of, ordered_words, swap_bytes
+from lake.exec.kernels.order import HIGHEST, Direction, doubles_of, fields_of, ordered_words, swap_bytes
 from lake.exec.kernels.sorting import sort_fields
 from lake.exec.kernels.views import (
     ALL_VALID,
@@ -41,16 +41,19 @@ PENDING_ROWS: Final = 1 << 18
 
 
 @kernel
-def keep_least(groups: Any, words: Any, valid: Any, least: Any, seen: Any) -> None:
-    """Keeps the least int64 word of each group: least int64[groups] in/out, seen uint8[groups] in/out."""
+def keep_least(groups: Any, words: Any, flip: Any, valid: Any, least: Any, seen: Any) -> None:
+    """Keeps the least of each group's int64 words XOR ``flip``.
+
+    least  int64[groups]  in/out  the highest number where none was seen    seen  uint8[groups]  in/out
+    Without a branch: in a column that falls every row would be a new least.
+    """
     has_nulls = valid.size > 0
     for row in range(groups.size):
         if has_nulls and valid[row] == 0:
             continue
         group = groups[row]
-        if words[row] < least[group] or seen[group] == 0:
-            least[group] = words[row]
-            seen[group] = 1
+        least[group] = min(least[group], words[row] ^ flip)
+        seen[group] = 1
 
 
 @kernel
@@ -90,16 +93,17 @@ class NumberExtreme:
                 return
             words = words.max(keepdims=True) if self.greatest else words.min(keepdims=True)
             groups, valid = np.zeros(1, np.int64), ALL_VALID
-        self._keep(groups, ~words if self.greatest else words, valid, group_count)
+        self._keep(groups, words, -1 if self.greatest else 0, valid, group_count)
 
     def load(self, values: Ints, counts: Ints) -> None:
         """Makes an empty state that of groups looked through elsewhere: int64 words, for the greatest their complements."""
-        self._least, self._seen = values, (counts > 0).astype(np.uint8)
+        self._least = np.where(counts > 0, values, HIGHEST)
+        self._seen = (counts > 0).astype(np.uint8)
 
     def merge(self, other: NumberExtreme, mapping: Ints, group_count: int) -> None:
         """Takes in another state."""
         count = len(mapping)
-        self._keep(mapping, resized(other._least, count)[:count], resized(other._seen, count)[:count], group_count)
+        self._keep(mapping, resized(other._least, count)[:count], 0, resized(other._seen, count)[:count], group_count)
 
     def finish(self, group_count: int) -> pa.Array:
         """The extremes, NULL where no value counted."""
@@ -108,9 +112,10 @@ class NumberExtreme:
         values = doubles_of(words) if pa.types.is_floating(self._type) else words
         return to_array(values, self._type, resized(self._seen, group_count)[:group_count])
 
-    def _keep(self, groups: Ints, words: Ints, valid: Ints, group_count: int) -> None:
-        self._least, self._seen = resized(self._least, group_count), resized(self._seen, group_count)
-        keep_least(groups, words, valid, self._least, self._seen)
+    def _keep(self, groups: Ints, words: Ints, flip: int, valid: Ints, group_count: int) -> None:
+        self._least = resized(self._least, group_count, int(HIGHEST))
+        self._seen = resized(self._seen, group_count)
+        keep_least(groups, words, np.int64(flip), valid, self._least, self._seen)
 
 
 class BitCombination:
