@@ -5,8 +5,8 @@
         for row in range(values.size):
             out[row] = values[row] + 1
 
-``@kernel`` holds the only compile options. Until the first call numba is not even imported, which takes longer than a
-small query. ``exec.kernels`` tells what kernels have in common.
+``lake.compiler`` holds the only compile options. Until the first call numba is not even imported, which takes longer than
+a small query. ``exec.kernels`` tells what kernels have in common.
 """
 
 from __future__ import annotations
@@ -34,20 +34,29 @@ _COMPILING: Final = threading.RLock()
 class Kernel:
     """A function that is compiled when first called; ``py_func`` is the plain one; ``allocates``: it makes arrays."""
 
-    __slots__ = ("_jitted", "allocates", "py_func")
+    __slots__ = ("_inner", "_jitted", "allocates", "py_func")
 
     def __init__(self, py_func: FunctionType, *, allocates: bool = False) -> None:
         self.py_func = py_func
         self.allocates = allocates
         self._jitted: Callable[..., Any] | None = None
+        self._inner: Callable[..., Any] | None = None
 
     @property
     def jitted(self) -> Callable[..., Any]:
-        """Numba's dispatcher; the kernels that this one calls are replaced by theirs."""
+        """Numba's dispatcher; the kernels that this one calls are replaced by their inner ones."""
         with _COMPILING:
             if self._jitted is None:
-                self._jitted = _jit(self.py_func, allocates=self.allocates)
+                self._jitted = _jit(self.py_func, allocates=self.allocates, inner=False)
             return self._jitted
+
+    @property
+    def inner(self) -> Callable[..., Any]:
+        """What kernels call: without the part that lets Python call it."""
+        with _COMPILING:
+            if self._inner is None:
+                self._inner = _jit(self.py_func, allocates=self.allocates, inner=True)
+            return self._inner
 
     def __call__(self, *arguments: Any) -> Any:
         return (self._jitted or self.jitted)(*arguments)
@@ -83,20 +92,17 @@ def rehearsal(function: Callable[[], None]) -> Callable[[], None]:
     return function
 
 
-def _jit(function: FunctionType, *, allocates: bool) -> Callable[..., Any]:
-    numba = import_module("numba")
+def _jit(function: FunctionType, *, allocates: bool, inner: bool) -> Callable[..., Any]:
     code_folder()
     names = {
-        name: value.jitted if isinstance(value, Kernel) else value
+        name: value.inner if isinstance(value, Kernel) else value
         for name, value in function.__globals__.items()
         if name in function.__code__.co_names
     }
     bound = FunctionType(function.__code__, {**names, "__name__": function.__module__}, function.__name__)
     bound.__module__ = function.__module__
-    bound.__qualname__ = function.__qualname__ + _stamp_of_callees(function)
-    # Without Numba's runtime no array's holders are counted, atomically, at each call from kernel to kernel: a LIKE by two of
-    # them took 70 ns a row so, and 11 without.
-    made = numba.njit(nogil=True, cache=True, boundscheck=False, error_model="numpy", _nrt=allocates)(bound)
+    bound.__qualname__ = function.__qualname__ + _stamp_of_callees(function) + ("_inner" if inner else "")
+    made = import_module("lake.compiler").compiled(bound, allocates=allocates, inner=inner)
     made._cache._cache_file = kept_code()(
         made._cache.cache_path, made._cache._impl.filename_base, made._cache._impl.locator.get_source_stamp()
     )
