@@ -30,7 +30,7 @@ from lake.config import Config
 from lake.db import import_all
 from lake.db.database import Database
 from lake.errors import InvalidParameter, IoFailure
-from lake.exec.kernels import warm
+from lake.exec.kernels.warming import warm
 from lake.metrics import ROLE
 from lake.net.node import Node
 from lake.net.owner import leave_owner_key
@@ -111,7 +111,7 @@ async def serve(
         address = _address_of(host, port)
         node.address = address
         await asyncio.to_thread(import_all)
-        await asyncio.to_thread(_warm_kernels, say)
+        await asyncio.to_thread(_warm_kernels, say, config.cores)
         await asyncio.to_thread(database.start, address)
         owner = await asyncio.to_thread(leave_owner_key, config, address)
         if pg is not None:
@@ -153,7 +153,7 @@ async def _leave(node: Node) -> None:
         await asyncio.sleep(0.02)
 
 
-def _warm_kernels(say: Callable[[str], None]) -> None:
+def _warm_kernels(say: Callable[[str], None], cores: int) -> None:
     """Makes the engine's kernels ready; says how far it is where they must be compiled, which happens once a machine."""
     started = time.monotonic()
 
@@ -161,7 +161,7 @@ def _warm_kernels(say: Callable[[str], None]) -> None:
         if time.monotonic() - started > COMPILING_SECS:
             say(f"compiling the engine for this machine, once: {done} of {count}")
 
-    warm(progress)
+    warm(progress, processes=cores)
 
 
 def _place(addr: str, flag: str = "--addr") -> tuple[str, int]:

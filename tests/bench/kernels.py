@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake.exec.kernels import warm
 from lake.exec.kernels.aggregates import SumInteger
 from lake.exec.kernels.exact_sum import ExactSum
 from lake.exec.kernels.frames import frame_sums
@@ -31,6 +30,7 @@ from lake.exec.kernels.order import Direction, boundaries, sort_rows, top_rows
 from lake.exec.kernels.partition import deal_rows
 from lake.exec.kernels.strings import like_mask
 from lake.exec.kernels.views import to_array, values_of
+from lake.exec.kernels.warming import warm
 from tests.bench import Figure, median, save, table
 
 THREADS: Final = 2

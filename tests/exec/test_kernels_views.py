@@ -91,15 +91,6 @@ def test_importing_kernels_leaves_numba_alone() -> None:
     assert subprocess.run([sys.executable, "-c", text], check=False, timeout=60).returncode == 0
 
 
-def test_warming_calls_every_kernel_module() -> None:
-    """After warming up every module's kernels have machine code, and progress was told."""
-    told: list[tuple[int, int]] = []
-    kernels.warm(lambda done, total: told.append((done, total)))
-    assert told == [(number, told[-1][1]) for number in range(1, len(told) + 1)] and len(told) >= len(kernels.MODULES)
-    compiled = {name.split(".")[0] for name, made in kernels.KERNELS.items() if made.jitted.signatures}
-    assert compiled >= set(kernels.MODULES)
-
-
 def test_kernels_that_make_arrays_say_so() -> None:
     """Others are compiled without what counts the holders of arrays, and could not make any."""
     for name in (*kernels.BELOW, *(f"lake.exec.kernels.{name}" for name in kernels.MODULES)):

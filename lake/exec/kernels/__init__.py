@@ -3,7 +3,7 @@
 Reading order: ``views`` (Arrow to numpy and back), ``hashing``, ``tables``, ``text_table`` and ``groups`` (numbers of
 keys), ``join``, ``partition``, ``sorting``, ``order``, ``search``, ``decimals``, ``aggregates``, ``extremes``, ``moments``,
 ``exact_sum``, ``frames``, ``strings``, ``similarity``, ``ranges``, ``numerals``, ``tuples``,
-``fields``, ``layout``, ``taking``.
+``fields``, ``layout``, ``taking``; ``warming`` compiles them all.
 
     @kernel
     def add_ones(values, out):
@@ -19,16 +19,15 @@ that one compiled kernel serves both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Final
 
 import numpy as np
 
 from lake.compiled import KERNELS, REHEARSALS, Kernel, allocating_kernel, kernel, rehearsal
 
-__all__ = ["KERNELS", "REHEARSALS", "Kernel", "allocating_kernel", "interpreted", "kernel", "rehearsal", "warm"]
+__all__ = ["KERNELS", "REHEARSALS", "Kernel", "allocating_kernel", "interpreted", "kernel", "rehearsal"]
 
 MODULES: Final = (
     "tables", "text_table", "groups", "partition", "join", "sorting", "order", "search", "decimals", "aggregates",
@@ -37,19 +36,6 @@ MODULES: Final = (
 )
 BELOW: Final = ("lake.storage.tables.pages", "lake.sql.plain_rows")
 """Modules of the layers below that have kernels."""
-
-
-def warm(progress: Callable[[int, int], None] | None = None) -> None:
-    """Compiles the kernels, or reads them from the cache folder, by rehearsing their use.
-
-    progress  told after each rehearsal how many are done, and of how many
-    """
-    for name in (*BELOW, *(f"{__name__}.{name}" for name in MODULES)):
-        import_module(name)
-    for done, rehearse in enumerate(REHEARSALS, 1):
-        rehearse()
-        if progress is not None:
-            progress(done, len(REHEARSALS))
 
 
 @contextmanager
