@@ -6,8 +6,9 @@ they say the same thing.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -85,13 +86,41 @@ def field_names(made: type[Node]) -> tuple[str, ...]:
 def children(node: Node) -> list[Node]:
     """The nodes directly below ``node``, in the order of the text."""
     found: list[Node] = []
-    for name in field_names(type(node)):
+    made = type(node)
+    names = _BELOW.get(made)
+    for name in _fields_of_nodes(made) if names is None else names:
         value = getattr(node, name)
         if isinstance(value, Node):
             found.append(value)
         elif isinstance(value, tuple) and value:
             _note_nodes(value, found)
     return found
+
+
+NODELESS: Final = frozenset(
+    ("str", "bool", "int", "str | None", "bool | None", "int | None", "tuple[str, ...]", "tuple[int, ...]", "IfTaken")
+)
+"""Annotations of fields that hold no node."""
+
+_BELOW: dict[type[Node], tuple[str, ...]] = {}
+
+
+def _fields_of_nodes(made: type[Node]) -> tuple[str, ...]:
+    """The names of those fields that may hold nodes, by their annotations as they are written."""
+    written = {name: text for base in reversed(made.__mro__) for name, text in inspect.get_annotations(base).items()}
+    found = _BELOW[made] = tuple(name for name in field_names(made) if written[name] not in NODELESS)
+    return found
+
+
+def holds(node: Node, made: type[Node]) -> bool:
+    """Whether a node of class ``made`` stands anywhere in a tree."""
+    stack = [node]
+    while stack:
+        found = stack.pop()
+        if isinstance(found, made):
+            return True
+        stack += children(found)
+    return False
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -156,6 +157,13 @@ def _spell(type: Type) -> str:
     return "unknown" if isinstance(type, Null) else type.sql.lower()
 
 
+CHEAPEST_MAX: Final = 4096
+"""Kinds of calls remembered: of the functions of a busy server, some hundreds."""
+
+_CHEAPEST: Final[dict[tuple[object, ...], tuple[tuple[Function, ...], tuple[Function, ...]]]] = {}
+"""The cheapest of some overloads by their identities, which stay theirs as they are kept too, and the arguments' types."""
+
+
 # --- overloads -------------------------------------------------------------------------------------------------------
 
 
@@ -166,23 +174,45 @@ def choose(
 
     42883  none takes them     42725  two take them equally well
     """
-    best: list[tuple[float, Function]] = []
-    for overload in overloads:
-        cost = _cost(overload, arguments)
-        if cost is None:
-            continue
-        if not best or cost < best[0][0]:
-            best = [(cost, overload)]
-        elif cost == best[0][0]:
-            best.append((cost, overload))
+    best = _known_cheapest(overloads, arguments)
     if not best:
         raise unknown_function(name, [NULL if item is None else item.type for item in arguments], position)
     if len(best) > 1 and not _all_unknown(arguments):
-        types = {_returns_word(item) for _, item in best}
+        types = {_returns_word(item) for item in best}
         if len(types) > 1:
             words = ", ".join(_spell(NULL if item is None else item.type) for item in arguments)
             raise AmbiguousFunction(f"function {name}({words}) is not unique", position=position)
-    return _fit(best[0][1], arguments, env, position)
+    return _fit(best[0], arguments, env, position)
+
+
+def _known_cheapest(overloads: Sequence[Function], arguments: Sequence[Expr | None]) -> tuple[Function, ...]:
+    """The overloads that cost least, as they were found before for arguments of these types: few calls are of others."""
+    kinds: list[object] = []
+    for item in arguments:
+        if item is None or isinstance(item, bound.Lambda):
+            return _cheapest(overloads, arguments)
+        kinds += (item.type, item.type.spelled, is_string_literal(item))
+    key = (*map(id, overloads), *kinds)
+    known = _CHEAPEST.get(key)
+    if known is None:
+        if len(_CHEAPEST) >= CHEAPEST_MAX:
+            _CHEAPEST.clear()
+        known = _CHEAPEST[key] = (tuple(overloads), _cheapest(overloads, arguments))
+    return known[1]
+
+
+def _cheapest(overloads: Sequence[Function], arguments: Sequence[Expr | None]) -> tuple[Function, ...]:
+    """The overloads that take the arguments at the least cost; none where none takes them."""
+    least = math.inf
+    best: list[Function] = []
+    for overload in overloads:
+        cost = _cost(overload, arguments)
+        if cost is None or cost > least:
+            continue
+        if cost < least:
+            least, best = cost, []
+        best.append(overload)
+    return tuple(best)
 
 
 def _returns_word(function: Function) -> tuple[object, ...]:

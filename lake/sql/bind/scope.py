@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from lake.errors import (
     AmbiguousColumn,
@@ -94,7 +94,14 @@ class Cte(Struct, frozen=True):
     recursive: bool = False
 
 
-class Scope(Struct, frozen=True):
+class _Indexed:
+    """``by_name``: a scope's columns by name in lower case, made for the first look-up, neither compared nor copied."""
+
+    __slots__ = ("by_name",)
+    by_name: dict[str, list[Entry]]
+
+
+class Scope(_Indexed, Struct, frozen=True):
     """The columns of one query's FROM, the scope around it, and the common table expressions in reach.
 
     env  of a scope around a subquery: the place where the subquery stands
@@ -270,12 +277,12 @@ def find_column(
     """
     innermost = scope
     while scope is not None:
-        found = _matches(scope.entries, name.parts, exact=True) or _matches(scope.entries, name.parts, exact=False)
+        found = _matches(scope, name.parts, exact=True) or _matches(scope, name.parts, exact=False)
         if not found and len(name.parts) == 1:
             found = _only_column(scope.entries, name.parts[0])
         if not found and name.last.lower() == "rowid":
             # What DuckDB and SQLite call it.
-            found = _matches(scope.entries, (*name.parts[:-1], "_row_id"), exact=True)
+            found = _matches(scope, (*name.parts[:-1], "_row_id"), exact=True)
         if len(found) > 1:
             raise AmbiguousColumn(f'column reference "{name.last}" is ambiguous', position=position)
         if found:
@@ -340,12 +347,12 @@ def check_aliases(left: Iterable[Entry], right: Iterable[Entry], position: int |
             raise DuplicateAlias(f'table name "{path[-1]}" specified more than once', position=position)
 
 
-def _matches(entries: tuple[Entry, ...], parts: tuple[str, ...], *, exact: bool) -> list[Entry]:
+def _matches(scope: Scope, parts: tuple[str, ...], *, exact: bool) -> list[Entry]:
     wanted, qualifier = parts[-1], parts[:-1]
     if not exact:
         wanted, qualifier = wanted.lower(), tuple(part.lower() for part in qualifier)
     found: dict[int, Entry] = {}
-    for entry in entries:
+    for entry in _named(scope, wanted.lower()):
         name, path = entry.name, entry.path
         if not exact:
             name, path = name.lower(), tuple(part.lower() for part in path)
@@ -354,6 +361,19 @@ def _matches(entries: tuple[Entry, ...], parts: tuple[str, ...], *, exact: bool)
         if path[-len(qualifier) :] == qualifier if qualifier else not entry.shadowed:
             found.setdefault(entry.column.id, entry)
     return list(found.values())
+
+
+def _named(scope: Scope, name: str) -> Sequence[Entry]:
+    """The columns whose name is ``name`` in lower case, in order."""
+    try:
+        return scope.by_name.get(name, ())
+    except AttributeError:
+        pass
+    by_name: dict[str, list[Entry]] = {}
+    for entry in scope.entries:
+        by_name.setdefault(entry.name.lower(), []).append(entry)
+    force_setattr(scope, "by_name", by_name)
+    return by_name.get(name, ())
 
 
 def _only_column(entries: tuple[Entry, ...], table: str) -> list[Entry]:

@@ -112,7 +112,7 @@ def star_entries(qualifier: ast.Name | None, env: Env, node: ast.Node) -> list[E
 
 def picks_columns(expr: ast.Expr) -> bool:
     """Whether COLUMNS(..) stands anywhere in ``expr``."""
-    return any(isinstance(node, ast.Columns) for node in ast.walk(expr))
+    return ast.holds(expr, ast.Columns)
 
 
 def expand_condition(expr: ast.Expr, env: Env) -> ast.Expr:
@@ -139,9 +139,9 @@ def _known(wanted: set[str], names: Mapping[str, str], clause: str, node: ast.No
 
 def _expand_columns(item: ast.SelectItem, env: Env) -> list[ast.SelectItem]:
     """The item once for each column its COLUMNS(..) picks; several of them pick alike."""
-    patterns = [node for node in ast.walk(item.expr) if isinstance(node, ast.Columns)]
-    if not patterns:
+    if not picks_columns(item.expr):
         return [item]
+    patterns = [node for node in ast.walk(item.expr) if isinstance(node, ast.Columns)]
     picked = _pick(patterns[0], env)
     if any(node.pattern != patterns[0].pattern for node in patterns):
         raise FeatureNotSupported(
