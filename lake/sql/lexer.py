@@ -67,13 +67,6 @@ class Tokens(Struct):
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
 
-    def add(self, kind: str, value: object, start: int, end: int) -> None:
-        """Appends one token."""
-        self.kinds.append(kind)
-        self.values.append(value)
-        self.starts.append(start)
-        self.ends.append(end)
-
 
 @cache
 def _spark_token() -> re.Pattern[str]:
@@ -90,6 +83,7 @@ def tokenize(text: str, words: Set[str], signs: dict[str, str], *, spark: bool =
     42601  a string, name or comment that does not end, or a character that begins nothing
     """
     tokens = Tokens()
+    kinds, values, starts, ends = tokens.kinds, tokens.values, tokens.starts, tokens.ends
     match, position = (_spark_token() if spark else _TOKEN).match, 0
     while True:
         found = match(text, position)
@@ -101,33 +95,35 @@ def tokenize(text: str, words: Set[str], signs: dict[str, str], *, spark: bool =
             kind = "dollar"
         elif kind == "sign":
             kind = "named"
-        start = found.start(kind)
-        value = found.group(kind)
+        start, written = found.start(kind), found.group(kind)
+        value: object = written
         if kind == "word":
-            upper = value.upper()
-            if upper in words:
-                tokens.add(WORD, upper, start, position)
-            else:
-                tokens.add("IDENT", value.lower(), start, position)
+            upper = written.upper()
+            terminal, value = (WORD, upper) if upper in words else ("IDENT", written.lower())
         elif kind == "operator":
-            tokens.add(signs.get(value, "OPERATOR"), value, start, position)
+            terminal = signs.get(written, "OPERATOR")
         elif kind == "named":
-            sign = found.group("sign")
-            tokens.add(signs.get(sign, "OPERATOR"), sign, start, position)
+            value = found.group("sign")
+            terminal = signs.get(found.group("sign"), "OPERATOR")
         elif kind == "comment":
             position = _comment_end(text, start)
+            continue
         elif kind == "end":
-            tokens.add(END, "", len(text), len(text))
-            return tokens
+            terminal, value, start = END, "", len(text)
         else:
             if kind == "dollar":
-                value = found.group("inside")
+                written = found.group("inside")
             elif spark and kind == "string":
                 kind = "spark"
-            terminal, content = _LITERALS[kind](value, start)
-            tokens.add(terminal, content, start, position)
+            terminal, value = _LITERALS[kind](written, start)
             if kind == "number" and text[position : position + 1].isalpha():
                 raise _failure("trailing junk after numeric literal", text, start, position + 1)
+        kinds.append(terminal)
+        values.append(value)
+        starts.append(start)
+        ends.append(position)
+        if terminal == END:
+            return tokens
 
 
 def _number(value: str, start: int) -> tuple[str, object]:

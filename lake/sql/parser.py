@@ -157,10 +157,12 @@ class _Machine(Struct, frozen=True):
     jumps  states by those below and on top and the terminal that comes, as ``jump`` finds them
     rules  for each rule: origin, size, picks as in Tables, builder (None to pass or gather), whether all values are
            taken as they stand, whether it gathers
+    passing  for each rule whether it passes its one value on
     """
 
     tables: Tables
     rules: list[tuple[str, int, tuple[tuple[int, bool], ...], Callable[..., object] | None, bool, bool]]
+    passing: list[bool]
     known: frozenset[str]
     jumps: dict[tuple[int, int, str], int] = field(default_factory=dict)
 
@@ -169,16 +171,11 @@ class _Machine(Struct, frozen=True):
         found = self.jumps.get((below, top, kind))
         if found is None:
             states, found = self.tables.states, top
-            while (action := states[found].get(kind)) is not None and action < 0 and self.passes(~action):
+            while (action := states[found].get(kind)) is not None and action < 0 and self.passing[~action]:
                 found = states[below][self.rules[~action][0]]
             if len(self.jumps) < JUMPS_MAX:
                 self.jumps[below, top, kind] = found
         return found
-
-    def passes(self, number: int) -> bool:
-        """Whether a rule passes its one value on."""
-        _, size, _, builder, _, gathers = self.rules[number]
-        return builder is None and size == 1 and not gathers
 
 
 def _machine() -> _Machine:
@@ -186,7 +183,9 @@ def _machine() -> _Machine:
         with _loading:
             if not _loaded:
                 tables = load_tables()
-                _loaded.append(_Machine(tables, [_ready(*rule) for rule in tables.rules], tables.known_words()))
+                rules = [_ready(*rule) for rule in tables.rules]
+                passing = [size == 1 and builder is None and not gathers for _, size, _, builder, _, gathers in rules]
+                _loaded.append(_Machine(tables, rules, passing, tables.known_words()))
     return _loaded[0]
 
 
@@ -223,6 +222,7 @@ class _Run:
         """What the start rule's builder answers."""
         first, last = self.tables.starts[start]
         states, tokens, stack = self.tables.states, self.tokens, self.stack
+        passing, jump = self.machine.passing, self.machine.jump
         stack.append(first)
         index = 0
         while True:
@@ -231,9 +231,8 @@ class _Run:
                 kind, value, taken = self._decide(index)
             action = states[stack[-1]].get(kind)
             while action is not None and action < 0:
-                top = stack[-1] if len(stack) < 2 else self.machine.jump(stack[-2], stack[-1], kind)
-                if top != stack[-1]:
-                    stack[-1] = top
+                if passing[~action]:
+                    stack[-1] = jump(stack[-2], stack[-1], kind)
                 else:
                     self._reduce(~action, index)
                 if kind == END and stack[-1] == last:
@@ -248,20 +247,22 @@ class _Run:
             index += taken
 
     def _reduce(self, number: int, index: int) -> None:
-        """Replaces the symbols of a rule's right side by the value its builder makes of them."""
+        """Replaces the symbols of a rule's right side by the value its builder makes of them, in the place of the first."""
         origin, size, picks, builder, takes_all, gathers = self.machine.rules[number]
         stack, values, starts, depths = self.stack, self.values, self.starts, self.depths
-        if builder is None and size == 1 and not gathers:
-            stack.pop()
-            stack.append(self.tables.states[stack[-1]][origin])
-            return
-        if size:
-            children: list[object] = values[-size:]
-            depth = max(depths[-size:])
-            begin = starts[-size]
-            del stack[-size:], values[-size:], starts[-size:], depths[-size:]
+        if size == 1:
+            children: list[object] = [values[-1]]
+            depth, begin = depths[-1], starts[-1]
+        elif size:
+            rest = 1 - size
+            children, depth, begin = values[-size:], max(depths[-size:]), starts[-size]
+            del stack[rest:], values[rest:], starts[rest:], depths[rest:]
         else:
             children, depth, begin = [], 0, self.tokens.starts[index]
+            stack.append(0)
+            values.append(None)
+            starts.append(begin)
+            depths.append(0)
         if not takes_all:
             children = _pick(children, picks)
         result: object
@@ -276,10 +277,9 @@ class _Run:
                     raise StatementTooComplex(f"statement nested deeper than {DEPTH_MAX} levels", position=begin + 1)
         else:
             result = children if gathers else children[0]
-        stack.append(self.tables.states[stack[-1]][origin])
-        values.append(result)
-        starts.append(begin)
-        depths.append(depth)
+        stack[-1] = self.tables.states[stack[-2]][origin]
+        values[-1] = result
+        depths[-1] = depth
 
     def _decide(self, index: int) -> tuple[str, object, int]:
         """What the word at ``index`` is: terminal, value, and how many words it takes."""
