@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
+
+from lake.sql.catalog import Table
+from lake.storage.catalog.statistics import TableStatistics
 
 
 class ColumnEstimate(Struct, frozen=True):
@@ -54,22 +58,77 @@ class Estimate(Struct, frozen=True):
     def scaled(self, fraction: float) -> Estimate:
         """The estimate of ``fraction`` of the rows, taken without regard to values."""
         rows = max(self.rows * fraction, 0.0)
-        return Estimate(rows, self.columns if rows >= self.rows else Thinned(self.columns, self.rows, rows))
+        return Estimate(rows, thin(self.columns, self.rows, rows))
 
 
-class Thinned(Mapping[int, ColumnEstimate]):
-    """Columns of which ``after`` of ``before`` rows are left, each worked out when it is asked for: most never are."""
+class TableColumns(dict[str, ColumnEstimate]):
+    """Columns of a table by name, each worked out of its statistics when it is asked for.
 
-    __slots__ = ("_after", "_before", "_columns", "_made")
+    rows   of the table
+    names  columns of which anything is known
+    """
 
-    def __init__(self, columns: Mapping[int, ColumnEstimate], before: float, after: float) -> None:
-        self._columns, self._before, self._after = columns, before, after
+    __slots__ = ("_known", "_unique", "names", "rows")
+
+    def __init__(self, known: TableStatistics, unique: frozenset[str]) -> None:
+        super().__init__()
+        self._known, self._unique = known, unique
+        self.names = unique.union(known.columns)
+        self.rows = max(known.rows, 0.0)
+
+    @staticmethod
+    def of(table: Table) -> TableColumns:
+        """The columns of ``table``."""
+        return TableColumns(table.statistics(), frozenset([names[0] for names in table.unique if len(names) == 1]))
+
+    def __missing__(self, name: str) -> ColumnEstimate:
+        found, rows = self._known.columns.get(name), self._known.rows
+        if found is None:
+            made = ColumnEstimate(table_rows=rows)
+        else:
+            made = ColumnEstimate(found.distinct, found.null_fraction or 0.0, found.min, found.max, rows, found.distinct)
+        if name in self._unique:
+            made = replace(made, distinct=rows, domain=rows)
+        self[name] = made
+        return made
+
+
+class Scanned(Mapping[int, ColumnEstimate]):
+    """Columns of a scan: those of its table by the ids they have there."""
+
+    __slots__ = ("_names", "_table")
+
+    def __init__(self, names: dict[int, str], table: TableColumns) -> None:
+        self._names, self._table = names, table
+
+    def __getitem__(self, id: int) -> ColumnEstimate:
+        return self._table[self._names[id]]
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._names
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class Changed(Mapping[int, ColumnEstimate]):
+    """Columns that differ from those of another node, each worked out when it is asked for: most never are."""
+
+    __slots__ = ("_change", "_columns", "_made")
+
+    def __init__(
+        self, columns: Mapping[int, ColumnEstimate], change: Callable[[ColumnEstimate], ColumnEstimate]
+    ) -> None:
+        self._columns, self._change = columns, change
         self._made: dict[int, ColumnEstimate] = {}
 
     def __getitem__(self, id: int) -> ColumnEstimate:
         found = self._made.get(id)
         if found is None:
-            found = self._made[id] = thinned(self._columns[id], self._before, self._after)
+            found = self._made[id] = self._change(self._columns[id])
         return found
 
     def __contains__(self, id: object) -> bool:
@@ -102,6 +161,11 @@ class Both(Mapping[int, ColumnEstimate]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def thin(columns: Mapping[int, ColumnEstimate], before: float, after: float) -> Mapping[int, ColumnEstimate]:
+    """Columns of which ``after`` of ``before`` rows are left."""
+    return columns if after >= before else Changed(columns, lambda column: thinned(column, before, after))
 
 
 def thinned(column: ColumnEstimate, before: float, after: float) -> ColumnEstimate:

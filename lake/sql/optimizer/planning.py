@@ -11,7 +11,8 @@ from msgspec import Struct, field
 from lake.sql import bound, traits
 from lake.sql import plan as plans
 from lake.sql.bound import Column, Expr, Literal
-from lake.sql.catalog import Settings
+from lake.sql.catalog import Settings, Table
+from lake.sql.optimizer.estimates import TableColumns
 from lake.sql.plan import CteScan, Distinct, Filter, Limit, Materialize, Plan, Recursion, Sample, Sort
 from lake.types import Type
 
@@ -43,7 +44,7 @@ class Planning(Struct):
     facts: dict[str, dict[int, tuple[Plan, Any]]] = field(default_factory=dict)
     simple: dict[int, Expr] = field(default_factory=dict)
     simple_plans: dict[int, Plan] = field(default_factory=dict)
-    tables: dict[int, tuple[Any, float, dict[str, Any]]] = field(default_factory=dict)
+    tables: dict[int, tuple[Table, TableColumns]] = field(default_factory=dict)
 
     @staticmethod
     def of(plan: Plan, settings: Settings, fold: Fold | None) -> Planning:

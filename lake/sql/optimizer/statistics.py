@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from lake.sql import bound
 from lake.sql.bound import Call, Column, Expr, Literal
-from lake.sql.catalog import Table
-from lake.sql.optimizer.estimates import Both, ColumnEstimate, Estimate, Thinned
+from lake.sql.optimizer.estimates import Both, Changed, ColumnEstimate, Estimate, Scanned, TableColumns, thin
 from lake.sql.optimizer.expressions import equality
 from lake.sql.optimizer.planning import Planning
 from lake.sql.optimizer.selectivity import filtered, selectivity
@@ -118,24 +117,11 @@ def table_estimate(plan: Scan, planning: Planning) -> Estimate:
     """The rows of a scan's table, before its filters."""
     known = planning.tables.get(id(plan.table))
     if known is None:
-        known = planning.tables[id(plan.table)] = (plan.table, *_of_table(plan.table))
-    _, rows, by_name = known
-    named = zip(plan.outputs, plan.names, strict=True)
-    return Estimate(rows, {column.id: by_name[name] for column, name in named if name in by_name})
-
-
-def _of_table(table: Table) -> tuple[float, dict[str, ColumnEstimate]]:
-    """Rows of a table, and its columns by name."""
-    known = table.statistics()
-    columns: dict[str, ColumnEstimate] = {}
-    for name, found in known.columns.items():
-        nulls = found.null_fraction or 0.0
-        columns[name] = ColumnEstimate(found.distinct, nulls, found.min, found.max, known.rows, found.distinct)
-    for names in table.unique:
-        if len(names) == 1:
-            before = columns.get(names[0], ColumnEstimate(table_rows=known.rows))
-            columns[names[0]] = replace(before, distinct=known.rows, domain=known.rows)
-    return max(known.rows, 0.0), columns
+        known = planning.tables[id(plan.table)] = (plan.table, TableColumns.of(plan.table))
+    columns = known[1]
+    known_names = columns.names
+    names = {column.id: name for column, name in zip(plan.outputs, plan.names, strict=True) if name in known_names}
+    return Estimate(columns.rows, Scanned(names, columns))
 
 
 # --- one input -------------------------------------------------------------------------------------------------------
@@ -290,16 +276,16 @@ def padded(conditions: tuple[Expr, ...], kept: Estimate, other: Estimate) -> Est
     matched = kept.rows * other.rows * pair_fraction(conditions, kept, other)
     alone = kept.rows * (1.0 - min(partner_fraction(conditions, kept, other), matched / max(kept.rows, 1e-9), 1.0))
     share = alone / max(matched + alone, 1e-9)
-    columns = {
-        id: replace(column, null_fraction=column.null_fraction + (1.0 - column.null_fraction) * share)
-        for id, column in other.columns.items()
-    }
-    return Estimate(other.rows, columns)
+
+    def pad(column: ColumnEstimate) -> ColumnEstimate:
+        return replace(column, null_fraction=column.null_fraction + (1.0 - column.null_fraction) * share)
+
+    return Estimate(other.rows, Changed(other.columns, pad))
 
 
 def _joined(rows: float, left: Estimate, right: Estimate) -> Estimate:
     columns = Both(
-        Thinned(right.columns, right.rows, min(rows, right.rows)), Thinned(left.columns, left.rows, min(rows, left.rows))
+        thin(right.columns, right.rows, min(rows, right.rows)), thin(left.columns, left.rows, min(rows, left.rows))
     )
     return Estimate(rows, columns)
 
