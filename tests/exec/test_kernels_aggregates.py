@@ -191,6 +191,16 @@ def test_first_and_last(given_rows) -> None:
                 assert run(make, count, batches, pa.int64(), workers=workers) == expected
 
 
+@pytest.mark.parametrize(("greatest", "end"), [(False, (1 << 63) - 1), (True, -1 << 63)])
+def test_the_ends_of_a_range_are_values(greatest: bool, end: int) -> None:
+    """The number that stands for none seen may be all that there is."""
+    states = [extreme(pa.int64(), greatest=greatest) for _ in range(2)]
+    states[0].update(np.array([0, 2]), 3, [pa.array([end, None], pa.int64())])
+    states[1].update(np.array([1, 2]), 3, [pa.array([end, None], pa.int64())])
+    states[0].merge(states[1], np.arange(3), 3)
+    assert states[0].finish(3).to_pylist() == [end, end, None]
+
+
 def test_extreme_by() -> None:
     """max_by answers the first argument of the row whose second is greatest."""
     state = PickedRows.extreme_by(pa.string(), greatest=True)

@@ -44,16 +44,17 @@ PENDING_ROWS: Final = 1 << 18
 def keep_least(groups: Any, words: Any, flip: Any, valid: Any, least: Any, seen: Any) -> None:
     """Keeps the least of each group's int64 words XOR ``flip``.
 
-    least  int64[groups]  in/out  the highest number where none was seen    seen  uint8[groups]  in/out
-    Without a branch: in a column that falls every row would be a new least.
+    least  int64[groups]  in/out  HIGHEST where none was seen    seen  uint8[groups]  in/out  1 where HIGHEST was
     """
     has_nulls = valid.size > 0
     for row in range(groups.size):
         if has_nulls and valid[row] == 0:
             continue
-        group = groups[row]
-        least[group] = min(least[group], words[row] ^ flip)
-        seen[group] = 1
+        word, group = words[row] ^ flip, groups[row]
+        if word < least[group]:
+            least[group] = word
+        elif word == HIGHEST:
+            seen[group] = 1
 
 
 @kernel
@@ -103,14 +104,19 @@ class NumberExtreme:
     def merge(self, other: NumberExtreme, mapping: Ints, group_count: int) -> None:
         """Takes in another state."""
         count = len(mapping)
-        self._keep(mapping, resized(other._least, count)[:count], 0, resized(other._seen, count)[:count], group_count)
+        self._keep(mapping, resized(other._least, count)[:count], 0, other._known(count), group_count)
 
     def finish(self, group_count: int) -> pa.Array:
         """The extremes, NULL where no value counted."""
         words = resized(self._least, group_count)[:group_count]
         words = ~words if self.greatest else words
         values = doubles_of(words) if pa.types.is_floating(self._type) else words
-        return to_array(values, self._type, resized(self._seen, group_count)[:group_count])
+        return to_array(values, self._type, self._known(group_count))
+
+    def _known(self, group_count: int) -> Ints:
+        """uint8[group_count]: whether a value of the group was seen."""
+        least, seen = resized(self._least, group_count, int(HIGHEST)), resized(self._seen, group_count)
+        return (least < HIGHEST).view(np.uint8)[:group_count] | seen[:group_count]
 
     def _keep(self, groups: Ints, words: Ints, flip: int, valid: Ints, group_count: int) -> None:
         self._least = resized(self._least, group_count, int(HIGHEST))
