@@ -132,3 +132,20 @@ def test_whole_blocks_of_the_widest_values(spread: int, base: int) -> None:
         state = ExactSum()
         state.update(np.zeros(rows, np.int64), 1, [pa.array(values)])
         assert state.finish(1).to_pylist() == [math.fsum(values)]
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(-(1 << 60), 1 << 60)] * 3), min_size=1, max_size=3),
+    st.integers(1, 1_900),
+    st.lists(st.floats(-1e9, 1e9), max_size=3),
+)
+def test_sums_made_elsewhere(digits: list[tuple[int, int, int]], field: int, values: list[float]) -> None:
+    """Digits of a sum weigh what they say, and sums go on with other values."""
+    loaded, state, groups = ExactSum(), ExactSum(), len(digits)
+    loaded.load(np.array(digits), np.ones(groups, np.int64), field)
+    state.update(np.zeros(len(values), np.int64), groups, [pa.array(values, pa.float64())])
+    state.merge(loaded, np.arange(groups), groups)
+    for group, (low, middle, high) in enumerate(digits):
+        total = (low + (middle << 32) + (high << 64)) * Fraction(2) ** (field - 1 - 1074)
+        expected = float(total + sum(map(Fraction, values if group == 0 else [])))
+        assert state.finish(groups).to_pylist()[group] == expected

@@ -3,7 +3,7 @@
     bool loop(i64 rows, ptr pointers, ptr numbers, ptr adds, ptr leasts)
 
     pointers  for each column its values and its validity in bytes, then the marks of each condition of texts
-    numbers   the constants, then for each key its low, its span and its stride, then the groups of a lane
+    numbers   the constants, then for each key its low, its span and its stride, then the groups of a lane, then the window
     adds      int64[lanes, groups, words]  in/out  word 0 counts rows, the others are counts and sums
     leasts    int64[lanes, groups, words]  in/out  the least values; of the greatest the complements
 
@@ -20,12 +20,11 @@ from typing import Any, Final
 
 from llvmlite import ir
 
-from lake.exec.fused.expressions import BOOL, BYTE, FALSE, INDEX, PTR, Row, constant
+from lake.exec.fused.expressions import BOOL, BYTE, DIGITS, FALSE, INDEX, LOW_BITS, PTR, Row, constant
 from lake.exec.fused.shape import WORD, Form, Plan, has_marks
 
 NAME: Final = "loop"
 LANES: Final = 4
-LOW_BITS: Final = (1 << 32) - 1
 BLOCK_ROWS: Final = 1_024
 STEP: Final = 8  # mask bytes that are looked at together
 
@@ -36,7 +35,8 @@ def words_of(plan: Plan, kinds: Sequence[str]) -> tuple[list[tuple[int, int]], i
     """Where the state of each call lies, as (its word, that of its count), and how many words of both sorts there are.
 
     Calls over the same rows share a count: those without FILTER over what is never NULL have that of rows. A sum that may
-    pass 64 bits within a batch has two words, the sum of the values' low 32 bits and after it that of the others.
+    pass 64 bits within a batch has two words, the sum of the values' low 32 bits and after it that of the others; a sum of
+    doubles has three digits of 32 bits (``Row.digits``).
     """
     counts: dict[object, int] = {(None, ()): 0}
     places, added, least = [], 1, 0
@@ -52,6 +52,9 @@ def words_of(plan: Plan, kinds: Sequence[str]) -> tuple[list[tuple[int, int]], i
         elif kind == "sum":
             places.append((added, counts[rows]))
             added += 2 if is_wide(argument, kinds) else 1
+        elif kind == "real sum":
+            places.append((added, counts[rows]))
+            added += DIGITS
         else:
             places.append((counts[rows], counts[rows]))
     return places, added, least
@@ -65,9 +68,9 @@ def is_wide(form: Form, kinds: Sequence[str]) -> bool:
 def _may_be_null(form: Form, kinds: Sequence[str]) -> bool:
     """Whether a value can be NULL."""
     match form:
-        case ("column", column):
+        case ("column" | "real", column):
             return kinds[column].endswith("?")
-        case ("number", *_):
+        case ("number" | "real number", *_):
             return False
         case ("null",):
             return True
@@ -101,7 +104,7 @@ class _Loop:
         self.bad = self.builder.alloca(BOOL)
         self.builder.store(FALSE, self.bad)
         self.row = Row(self.builder, kinds, self.bad)
-        self.row.load(self.pointers, self.numbers, plan.numbers + 3 * len(plan.keys) + 1, plan.texts)
+        self.row.load(self.pointers, self.numbers, plan.numbers + 3 * len(plan.keys) + 2, plan.texts)
         self.places, self.add_words, self.least_words = words_of(plan, kinds)
         self.sums: list[Any] = []
         self.least: list[Any] = []
@@ -196,6 +199,9 @@ class _Loop:
                     added[word + 1] = self.builder.ashr(value.number, constant(32)), valid
                 elif kind == "sum":
                     added[word] = value.number, valid
+                elif kind == "real sum":
+                    digits = self.row.digits(value._replace(valid=valid), self._number(3 * len(self.plan.keys) + 1))
+                    added.update({word + place: (digit, valid) for place, digit in enumerate(digits)})
                 else:
                     number = value.number if kind == "least" else self.builder.not_(value.number)
                     least[word] = number if valid is None else self.builder.select(valid, number, constant(WORD[1]))

@@ -21,10 +21,19 @@ INDEX: Final = ir.IntType(64)
 PTR: Final = ir.PointerType()
 FALSE: Final = ir.Constant(BOOL, 0)
 TRUE: Final = ir.Constant(BOOL, 1)
+DOUBLE: Final = ir.DoubleType()
+LOW_BITS: Final = (1 << 32) - 1
+
+WINDOW_BITS: Final = 52
+"""How many exponents in a row the doubles of a sum may have: their mantissas of 53 bits, shifted by so many, are three digits
+of 32 bits, of which 2**18 are added up in 64 bits."""
+DIGITS: Final = 3
+_FRACTION: Final = (1 << 52) - 1
+_EXPONENT: Final = (1 << 11) - 1
 
 _TYPES: Final = {
     "int8": BYTE, "int16": ir.IntType(16), "int32": ir.IntType(32), "int64": INDEX, "bool": BYTE,
-    "float": ir.FloatType(), "double": ir.DoubleType(),
+    "float": ir.FloatType(), "double": DOUBLE,
 }  # fmt: skip
 _BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "bool": 8, "float": 32, "double": 64}
 
@@ -109,6 +118,15 @@ class Row:
                 return Value(self.numbers[place], None, -(1 << (bits - 1)), (1 << (bits - 1)) - 1)
             case ("null",):
                 return Value(constant(0), FALSE, 0, 0)
+            case ("real", column):
+                number = self._loaded(column)
+                number = number if number.type == DOUBLE else self.builder.fpext(number, DOUBLE)
+                return Value(number, self._valid(column), 0, 0)
+            case ("real number", place):
+                return Value(self.builder.bitcast(self.numbers[place], DOUBLE), None, 0, 0)
+            case (("fadd" | "fsub" | "fmul") as name, left, right, _):
+                one, other = self.value(left), self.value(right)
+                return Value(getattr(self.builder, name)(one.number, other.number), self.both(one.valid, other.valid), 0, 0)
             case ("fit", operand, low, high):
                 return self._within(self.value(operand), low, high)
             case ("case", pairs, otherwise):
@@ -152,6 +170,27 @@ class Row:
             valid = self.builder.select(condition, *(TRUE if each.valid is None else each.valid for each in (one, other)))
         number = self.builder.select(condition, one.number, other.number)
         return Value(number, valid, min(one.low, other.low), max(one.high, other.high))
+
+    def digits(self, value: Value, window: Any) -> list[Any]:
+        """A double as digits of 32 bits, lowest first, all with its sign; the last has up to 41 bits.
+
+        They count the last bit of doubles whose exponent field is ``window``. It fails for others than zeros and those whose
+        field is that one or up to WINDOW_BITS more: so for NaN, infinities and the smallest numbers.
+        """
+        builder, wide = self.builder, ir.IntType(128)
+        bits = builder.bitcast(value.number, INDEX)
+        field = builder.and_(builder.lshr(bits, constant(52)), constant(_EXPONENT))
+        shift = builder.sub(field, window)
+        is_zero = builder.icmp_unsigned("==", builder.shl(bits, constant(1)), constant(0))
+        fits = builder.icmp_unsigned("<=", shift, constant(WINDOW_BITS))
+        self.fail(builder.not_(builder.or_(fits, is_zero)), value.valid)
+        mantissa = builder.or_(builder.and_(bits, constant(_FRACTION)), constant(_FRACTION + 1))
+        mantissa = builder.select(fits, mantissa, constant(0))
+        moved = builder.shl(builder.zext(mantissa, wide), builder.zext(builder.select(fits, shift, constant(0)), wide))
+        low, high = builder.trunc(moved, INDEX), builder.trunc(builder.lshr(moved, ir.Constant(wide, 64)), INDEX)
+        sign = builder.ashr(bits, constant(63))
+        parts = (builder.and_(low, constant(LOW_BITS)), builder.lshr(low, constant(32)), high)
+        return [builder.sub(builder.xor(part, sign), sign) for part in parts]
 
     # --- conditions --------------------------------------------------------------------------------------------------
 
@@ -204,8 +243,8 @@ class Row:
     def _in_doubles(self, column: int, place: int, with_nan: bool) -> Any:
         builder, value = self.builder, self._loaded(column)
         if self._kinds[column] == "float":
-            value = builder.fpext(value, _TYPES["double"])
-        low, high = (builder.bitcast(number, _TYPES["double"]) for number in self.numbers[place : place + 2])
+            value = builder.fpext(value, DOUBLE)
+        low, high = (builder.bitcast(number, DOUBLE) for number in self.numbers[place : place + 2])
         inside = builder.and_(builder.fcmp_ordered(">=", value, low), builder.fcmp_ordered("<=", value, high))
         return builder.or_(inside, builder.fcmp_unordered("uno", value, value)) if with_nan else inside
 

@@ -5,11 +5,12 @@
     tests  ("within", 0, 0, False), ("within", 1, 2, False)                   columns and places of constants
     calls  ("sum", ("mul", ("column", 2), ("column", 3), 64), None)           bits of the result, FILTER
 
-Values are whole numbers of 64 bits: integers, dates, timestamps and scaled decimals. Whatever has no form makes the whole
-query one that is not covered.
+Values are whole numbers of 64 bits (integers, dates, timestamps and scaled decimals), and doubles where they are added up.
+Whatever has no form makes the whole query one that is not covered.
 
     values  ("column", c) ("number", p, bits) ("null",) ("add" | "sub" | "mul", a, b, bits) ("fit", a, low, high)
             ("case", ((truth, value), ..), otherwise)
+    reals   ("real", c) ("real number", p) ("fadd" | "fsub" | "fmul", a, b, 64)
     truths  ("within", c, p, outside) ("between", c, p, with_nan, outside) ("marks", c, t) ("truth", c)
             ("compare", op, a, b) ("and", ..) ("or", ..) ("not", a) ("is null", a)
 """
@@ -26,12 +27,13 @@ from lake.exec.context import Context
 from lake.exec.evaluate import Program
 from lake.exec.functions.aggregates import Converted
 from lake.exec.kernels.aggregates import Count
+from lake.exec.kernels.exact_sum import ExactSum
 from lake.exec.kernels.extremes import NumberExtreme
 from lake.exec.operators.tally import PlainTally, SharedTally, ShiftedTally, Tally, adds_integers
 from lake.exec.selection import EntryTest, RangeTest, float_test, is_entry_test, is_whole, range_test
 from lake.exec.steps import column_names
 from lake.sql import bound
-from lake.types import Boolean, Decimal, Integer, Text, Type
+from lake.types import Boolean, Decimal, Float, Integer, Text, Type
 
 Form = tuple[Any, ...]
 
@@ -162,6 +164,8 @@ class _Maker:
             return ("count", tuple(arguments), where)
         if adds_integers(tally):
             return ("sum", self.value(exprs[call.arguments[0]]), where)
+        if isinstance(state, ExactSum):
+            return ("real sum", self.real(exprs[call.arguments[0]]), where)
         inner = state.inner if isinstance(state, Converted) else state
         if isinstance(inner, NumberExtreme) and is_whole(exprs[call.arguments[0]].type):
             return ("most" if inner.greatest else "least", self.value(exprs[call.arguments[0]]), where)
@@ -225,6 +229,18 @@ class _Maker:
             case bound.Case(whens=whens, otherwise=otherwise, type=type) if is_number(type) or is_whole(type):
                 pairs = tuple((self.truth(condition), self.value(answer)) for condition, answer in whens)
                 return ("case", pairs, self.value(otherwise))
+        _refuse()
+
+    def real(self, expr: bound.Expr) -> Form:
+        """A double, as IEEE 754 computes it."""
+        match expr:
+            case bound.Column(type=Float()):
+                return ("real", self._column(f"c{expr.id}"))
+            case bound.Literal(value=float(value), type=Float(bits=64)):
+                return ("real number", self._number(_bits_of(value)))
+            case bound.Call(function=function, arguments=(left, right), type=Float(bits=64)) if function.name in _OPERATIONS:
+                if left.type == right.type == expr.type:
+                    return (f"f{_OPERATIONS[function.name]}", self.real(left), self.real(right), 64)
         _refuse()
 
     def _operation(self, name: str, left: bound.Expr, right: bound.Expr, type: Type) -> Form:

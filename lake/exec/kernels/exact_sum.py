@@ -249,6 +249,23 @@ class ExactSum:
             low, high = exponent_range(bits[row:], valid[row:])
             self._widen((low - 1) >> 5, ((high - 1) >> 5) + LIMBS_OF_A_DOUBLE + 1)
 
+    def load(self, digits: Ints, counts: Ints, field: int) -> None:
+        """Makes an empty state that of groups added up elsewhere.
+
+        digits  int64[groups, any]  32 bits each and what was carried, lowest first, of the last bit of doubles whose exponent
+                field is ``field``
+        """
+        self._counts.load(counts, counts)
+        self._base, shift = divmod(field - 1, 32)
+        limbs = np.zeros((len(digits), digits.shape[1] + 2), np.int64)
+        limbs[:, : digits.shape[1]] = digits
+        carry_limbs(limbs)
+        limbs <<= shift
+        self._limbs = limbs & LIMB
+        self._limbs[:, -1] = limbs[:, -1]
+        self._limbs[:, 1:] += limbs[:, :-1] >> 32
+        self._flags, self._additions = np.zeros(len(digits), np.uint8), 2
+
     def merge(self, other: ExactSum, mapping: Ints, group_count: int) -> None:
         """Adds another state."""
         self._make_room(group_count, 1 + other._additions)

@@ -35,6 +35,7 @@ PARTS: Final = 4
 TYPES: Final[dict[str, Type]] = {
     "small": SMALLINT, "whole": INT, "big": BIGINT, "price": Decimal(9, 2), "amount": Decimal(18, 4), "day": DATE,
     "at": TIMESTAMP, "yes": BOOLEAN, "word": TEXT, "real": DOUBLE, "spread": INT,
+    "money": DOUBLE,
 }  # fmt: skip
 WORDS: Final = ["apple", "bear", "cat", "", "dog", "ant"]
 Rows = list[tuple[Any, ...]]
@@ -91,6 +92,8 @@ def _column(draw: np.random.Generator, type: Type, name: str, part: int) -> pa.A
         return pa.DictionaryArray.from_arrays(pa.array(draw.integers(0, len(entries), rows), pa.int32(), mask=mask), entries)
     if type == BOOLEAN:
         return pa.array(draw.integers(0, 2, rows).astype(bool), mask=mask)
+    if name == "money":
+        return pa.array(np.append(draw.normal(0, 1_000, rows - 1), 1e15 if part == 3 else 0.0), mask=mask)
     if type == DOUBLE:
         return pa.array(draw.choice([-1.5, -0.0, 0.0, 2.0, np.nan, np.inf, -np.inf], rows), mask=mask)
     top = {"small": 20, "whole": 1_000, "spread": 9_000_000}.get(name, 100_000)
@@ -145,7 +148,8 @@ def answer(sql: str, *, workers: int = 1) -> Rows | tuple[str, str]:
         rows = rows_of(_planned(sql), workers=workers)
     except LakeError as error:
         return error.sqlstate, str(error)
-    return sorted(rows, key=lambda row: tuple((value is None, str(value)) for value in row))
+    named = [tuple("NaN" if value != value else value for value in row) for row in rows]
+    return sorted(named, key=lambda row: tuple((value is None, str(value)) for value in row))
 
 
 def profile_of(sql: str) -> Profile:

@@ -23,9 +23,10 @@ COVERED = [
     "SELECT sum(big), avg(big), min(big), max(big) FROM t",
     "SELECT count(*), sum(price) FROM t WHERE price > amount AND word IS NOT NULL",
     "SELECT yes, count(*) FROM t WHERE word < 'b' GROUP BY yes",
+    "SELECT word, sum(money), avg(money * 1.5::DOUBLE - money), avg(price) FROM t WHERE money < 1e6 AND money IS NOT NULL GROUP BY word",
 ]  # fmt: skip
 PLAIN = [
-    "SELECT sum(real) FROM t WHERE real < 5.0 AND real > -5.0",
+    "SELECT max(money) FROM t",
     "SELECT spread, count(*) FROM t GROUP BY spread",
     "SELECT string_agg(word, word ORDER BY small) FROM t WHERE small = 1",
     "SELECT max(word) FROM t",
@@ -94,7 +95,7 @@ CALLS = st.builds(
     st.one_of(
         st.just("count(*)"),
         st.builds("{}({})".format, st.sampled_from(["count", "sum", "avg", "min", "max"]), VALUES),
-        st.sampled_from(["min(day)", "max(at)", "count(word)", "count(real)"]),
+        st.sampled_from(["min(day)", "max(at)", "sum(money)", "avg(money + money)", "sum(real)", "count(word)", "count(real)"]),
     ),
     st.one_of(st.just(""), st.builds(" FILTER (WHERE {})".format, CONDITIONS)),
 )
