@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import gc
 import sys
-from typing import Final
+from importlib import import_module
+from threading import RLock
+from types import ModuleType
+from typing import Any, Final
 
 from lake.cli import main
+from lake.config import spare_threads
 
 COLLECTED_AFTER: Final = 20_000
 """Objects made before Python looks for cycles; at its 700 that is a tenth of the time until a small statement's answer."""
@@ -26,10 +30,33 @@ class WithoutPandas:
             raise ModuleNotFoundError(f"the program does without {name}", name=name)
 
 
+class ComputeLater(ModuleType):
+    """Stands for pyarrow.compute until the first of its functions is asked for.
+
+    Importing it wraps 300 functions with their documentation, an eighth of the time that a statement takes which calls none.
+    """
+
+    NAME: Final = "pyarrow.compute"
+    _lock = RLock()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        with self._lock:
+            if sys.modules.get(self.NAME) is self:
+                del sys.modules[self.NAME]
+                self.__dict__.update(vars(import_module(self.NAME)))
+        if name not in self.__dict__:
+            raise AttributeError(f"module {self.NAME!r} has no attribute {name!r}")
+        return self.__dict__[name]
+
+
 def run() -> int:
     """Runs the program in this process, which is its own; the exit status."""
     gc.set_threshold(COLLECTED_AFTER)
+    spare_threads()
     sys.meta_path.insert(0, WithoutPandas)
+    sys.modules.setdefault(ComputeLater.NAME, ComputeLater(ComputeLater.NAME))
     return main()
 
 

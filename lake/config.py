@@ -331,6 +331,11 @@ def load(environ: Mapping[str, str] | None = None, options: Options | None = Non
     return Config(**values)
 
 
+def spare_threads() -> None:
+    """Has numpy start no threads when it is imported, unless the user says otherwise: the engine has its own."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def flags(names: Iterable[str] | None = None) -> list[Setting]:
     """The settings that have a flag, in order of declaration; only ``names`` of fields where given."""
     wanted = None if names is None else set(names)

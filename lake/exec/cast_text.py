@@ -263,6 +263,8 @@ def to_text(value: pa.Array, source: Type, *, for_json: bool = False, is_try: bo
     match source:
         case Null():
             return pa.nulls(len(value), pa.string())
+        case Integer() if len(value) == 1 and value.null_count == 0:
+            return pa.array([str(value[0].as_py())], pa.string())  # pyarrow would import all of its functions for the one
         case Integer() | Boolean():
             return value.cast(pa.string())
         case Date():

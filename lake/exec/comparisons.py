@@ -5,7 +5,6 @@ Both sides are of one SQL type. Either may be a constant; text must not be a dic
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -19,9 +18,10 @@ from lake.exec.kernels import views
 from lake.exec.kernels.nested import DAYS_OF_MONTH, encoded
 from lake.types import Decimal, Float, Interval, List, Map, Null, Struct, Type
 
-_ARROW: Final[dict[str, Callable[..., Any]]] = {
-    "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
+_ARROW: Final = {
+    "=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal",
 }  # fmt: skip
+"""Names of pyarrow's functions; which are not looked up before one is called (``lake.__main__``)."""
 NANOSECONDS_OF_DAY: Final = 86_400_000_000_000
 
 
@@ -42,7 +42,11 @@ def compare(op: str, left: Value, right: Value, type: Type) -> Value:
         case List() | Struct() | Map():
             return _compare_nested(op, left, right)
         case _:
-            return _ARROW[op](left, right)
+            return _arrow(op, left, right)
+
+
+def _arrow(op: str, left: Any, right: Any) -> Any:
+    return getattr(pc, _ARROW[op])(left, right)
 
 
 def _distinct(op: str, left: Value, right: Value, type: Type) -> Value:
@@ -56,12 +60,12 @@ def _distinct(op: str, left: Value, right: Value, type: Type) -> Value:
 
 def _compare_floats(op: str, left: Value, right: Value) -> Value:
     nan_left, nan_right = _nans(left), _nans(right)
-    plain: Value = _ARROW[op](left, right)
+    plain: Value = _arrow(op, left, right)
     if nan_left is None and nan_right is None:
         return plain
     one = nan_left if nan_left is not None else pa.scalar(False)
     two = nan_right if nan_right is not None else pa.scalar(False)
-    of_nans = _ARROW[op](pc.cast(one, pa.int8()), pc.cast(two, pa.int8()))
+    of_nans = _arrow(op, pc.cast(one, pa.int8()), pc.cast(two, pa.int8()))
     # A side that is never NaN says nothing of its NULLs; the plain answer does.
     decided = pc.and_(pc.or_(one, two), pc.is_valid(plain))
     return pc.if_else(decided, of_nans, plain)
@@ -80,7 +84,7 @@ def _nans(value: Value) -> Value | None:
 def _compare_decimals(op: str, left: Value, right: Value, type: Decimal) -> Value:
     if left.type != right.type:
         left, right = decimals.widen(left, type), decimals.widen(right, type)
-    return _ARROW[op](left, right)
+    return _arrow(op, left, right)
 
 
 def interval_length(value: Value) -> Value:
@@ -101,10 +105,10 @@ def _compare_intervals(op: str, left: Value, right: Value) -> Value:
     one, two = interval_length(left), interval_length(right)
     if one.type != two.type:
         one, two = decimals.widen(one, Decimal(38, 0)), decimals.widen(two, Decimal(38, 0))
-    return _ARROW[op](one, two)
+    return _arrow(op, one, two)
 
 
 def _compare_nested(op: str, left: Value, right: Value) -> Value:
     """By their bytes: NULL items equal each other and are the greatest."""
     rows = next((len(side) for side in (left, right) if isinstance(side, pa.Array)), 1)
-    return _ARROW[op](encoded(as_array(left, rows)), encoded(as_array(right, rows)))
+    return _arrow(op, encoded(as_array(left, rows)), encoded(as_array(right, rows)))

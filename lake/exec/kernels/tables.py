@@ -258,7 +258,7 @@ class WordTable:
         """
         words = self.words
         is_dense = self._dense is not None and self.null_number < 0 and len(words) > 0
-        self._is_run = is_dense and bool((words == np.arange(words[0], words[0] + len(words))).all())
+        self._is_run = is_dense and bool((np.diff(words) == 1).all())
 
     def _covers(self, words: Ints, valid: Ints) -> bool:
         """Whether the dense table covers the words, after widening it where that can be."""
