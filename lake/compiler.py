@@ -7,6 +7,7 @@ the first kernel runs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from types import FunctionType
 from typing import Any, Final, cast
 
@@ -72,6 +73,7 @@ def _remember_types(of: Any) -> None:
 
 
 _remember_types(types.BaseFunction)
-for _entered, _left in tuple(ffi.lib._lock._cblist):
-    # Numba's clocks of how long LLVM is waited for: 200,000 events that nobody listens to.
-    ffi.unregister_lock_callback(_entered, _left)
+with suppress(AttributeError):  # no part of llvmlite's documented interface: without it compiling takes a tenth longer
+    for _entered, _left in tuple(ffi.lib._lock._cblist):
+        # Numba's clocks of how long LLVM is waited for: 200,000 events that nobody listens to.
+        ffi.unregister_lock_callback(_entered, _left)

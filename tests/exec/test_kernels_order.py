@@ -126,3 +126,13 @@ def test_keys_wider_than_a_word(threads: int, spread: int, monkeypatch: pytest.M
         expected = np.lexsort((np.arange(5000), further, -tenths if descending else tenths)).tolist()
         columns = [pa.array(tenths), pa.array(further)]
         assert sort_rows(columns, [Direction(descending), Direction()], threads=threads).tolist() == expected
+
+
+@pytest.mark.parametrize("broken_at", [None, 5_000, 9_998])
+def test_rows_that_are_in_order(broken_at: int | None) -> None:
+    """Rows in order stay as they are; one that is out of its place is found wherever it is."""
+    words = np.arange(10_000)
+    if broken_at is not None:
+        words[broken_at] = -1
+    assert sorting.is_ascending(words) == (broken_at is None)
+    assert sort_rows([pa.array(words)], [Direction()]).tolist() == sorted(range(len(words)), key=words.__getitem__)
