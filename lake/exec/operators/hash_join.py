@@ -341,7 +341,7 @@ class HashJoin(Stream):
         del batches
         keys = len(self.condition.keys)
         for probe in probes:
-            for batch in probe.read(number):
+            for batch in probe.read_joined(number):
                 for piece in slices(batch):
                     self._context.cancellation.check()
                     yield from self._join(side, piece.columns[:keys], piece)
