@@ -303,22 +303,18 @@ def rewrite(expr: Expr, rule: Rule) -> Expr:
 
     Long chains of one operator nest in the first argument: they cost no depth of the stack.
     """
-
-    def change(expr: Expr) -> Expr:
-        spine: list[Call] = []
-        while isinstance(expr, Call) and expr.arguments:
-            spine.append(expr)
-            expr = expr.arguments[0]
-        if not isinstance(expr, _LEAVES):
-            expr = rewrite_children(expr, change)
-        made = rule(expr)
-        for call in reversed(spine):
-            before = call.arguments
-            after = (made, *[change(item) for item in before[1:]])
-            made = rule(call if all(map(is_, after, before)) else replace(call, arguments=after))
-        return made
-
-    return change(expr)
+    spine: list[Call] = []
+    while isinstance(expr, Call) and expr.arguments:
+        spine.append(expr)
+        expr = expr.arguments[0]
+    if not isinstance(expr, _LEAVES):
+        expr = rewrite_children(expr, lambda child: rewrite(child, rule))
+    made = rule(expr)
+    for call in reversed(spine):
+        before = call.arguments
+        after = (made, *[rewrite(item, rule) for item in before[1:]])
+        made = rule(call if all(map(is_, after, before)) else replace(call, arguments=after))
+    return made
 
 
 def rewrite_children(expr: Expr, change: Rule) -> Expr:

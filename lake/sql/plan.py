@@ -429,12 +429,11 @@ def with_inputs(plan: P, change: Callable[[Plan], Plan]) -> P:
 
 
 def rewrite(plan: Plan, rule: Callable[[Plan], Plan]) -> Plan:
-    """``plan`` with ``rule`` applied to every node, inputs first."""
+    """``plan`` with ``rule`` applied to every node, inputs first.
 
-    def change(node: Plan) -> Plan:
-        return rule(with_inputs(node, change))
-
-    return change(plan)
+    A function inside that calls itself would hold the plan, and with it a snapshot, until Python looks for garbage.
+    """
+    return rule(with_inputs(plan, lambda child: rewrite(child, rule)))
 
 
 def map_expressions(plan: P, change: Callable[[Expr], Expr]) -> P:

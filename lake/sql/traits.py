@@ -124,8 +124,6 @@ def of_plan(plan: Plan) -> int:
 
 def rewrite_where(plan: Plan, trait: int, rule: Callable[[Plan], Plan]) -> Plan:
     """``plan`` with ``rule`` applied to nodes that have ``trait`` in or below them, inputs first."""
-
-    def change(node: Plan) -> Plan:
-        return rule(plans.with_inputs(node, change)) if of_plan(node) & trait else node
-
-    return change(plan)
+    if not of_plan(plan) & trait:
+        return plan
+    return rule(plans.with_inputs(plan, lambda child: rewrite_where(child, trait, rule)))

@@ -65,15 +65,11 @@ NonNull: TypeAlias = Callable[[], frozenset[int]]
 
 def simplify(plan: Plan, planning: Planning) -> Plan:
     """``plan`` with every expression in its simplest form, empty parts left out."""
-
-    def change(node: Plan) -> Plan:
-        if planning.simple_plans.get(id(node)) is node:
-            return node
-        made = _simplify_node(plans.with_inputs(node, change), planning)
-        planning.simple_plans[id(made)] = made
-        return made
-
-    return change(plan)
+    if planning.simple_plans.get(id(plan)) is plan:
+        return plan
+    made = _simplify_node(plans.with_inputs(plan, lambda child: simplify(child, planning)), planning)
+    planning.simple_plans[id(made)] = made
+    return made
 
 
 def _simplify_node(node: Plan, planning: Planning) -> Plan:
