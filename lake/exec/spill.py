@@ -1,4 +1,4 @@
-"""Record batches to scratch files and back: Arrow IPC streams, one file for each partition of each state; LZ4 where texts are.
+"""Record batches to scratch files and back: Arrow IPC streams, one file a partition of each state; LZ4 where texts are.
 
     folder = Scratch(context, metrics)
     file = folder.create("join")
