@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
+import os
 import sys
+import threading
+from contextlib import suppress
 from importlib import import_module
 from threading import RLock
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from lake.cli import main
 from lake.config import spare_threads
@@ -57,7 +61,21 @@ def run() -> int:
     spare_threads()
     sys.meta_path.insert(0, WithoutPandas)
     sys.modules.setdefault(ComputeLater.NAME, ComputeLater(ComputeLater.NAME))
-    return main()
+    return leave(main())
+
+
+def leave(status: int) -> int:
+    """Ends the process without taking apart, one by one, what it holds: a sixth of a small statement's time.
+
+    As at Python's own end, threads are waited for, what is registered for the end is called, and what was written goes out.
+    """
+    cast(Any, threading)._shutdown()
+    cast(Any, atexit)._run_exitfuncs()
+    with suppress(OSError, ValueError):  # a stream that nobody reads any more, or that was closed
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+        os._exit(status)
+    return status
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from lake.errors import UndefinedObject
+from lake.late import late_pattern
 from lake.types import (
     BIGINT,
     BYTES,
@@ -100,7 +101,7 @@ def is_spelled(type: Type) -> bool:
 
 # --- two spellings of one type ---------------------------------------------------------------------------------------
 
-_DICTIONARY: Final = re.compile(r"Dictionary\((\w+), (.+)\)")
+_DICTIONARY: Final = late_pattern(r"Dictionary\((\w+), (.+)\)")
 _RANK: Final = ("Timestamp(s", "Timestamp(ms", "", "LargeUtf8", "LargeBinary", "Utf8View", "BinaryView", "Timestamp(ns")
 
 

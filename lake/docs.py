@@ -18,6 +18,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from lake.late import late_pattern
 from lake.sql.registry import FUNCTIONS, Aggregate, Function, Generator, Parameter, Scalar, TableFunction, Window
 
 KINDS: Final = {
@@ -31,7 +32,7 @@ TITLE: Final = """# Functions
 
 Written by `lake docs` from the program's own table of functions; the examples are run as its tests.
 """
-_ERROR: Final = re.compile(r"([0-9A-Z]{5})  (.+)")
+_ERROR: Final = late_pattern(r"([0-9A-Z]{5})  (.+)")
 
 
 class Entry(Struct):

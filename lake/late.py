@@ -1,4 +1,4 @@
-"""Tables that modules fill when they are imported, which happens when a table is asked for what it does not hold.
+"""What is made when it is first used: tables that modules fill when they are imported, and regular expressions.
 
     FUNCTIONS: Final = LateTable[str, list[Function]]()
     FUNCTIONS.fill_from("lake.exec.functions.strings", ...)
@@ -6,14 +6,18 @@
 
 So a layer says where its rows are without paying for them: a program that asks little imports little. A node fills its
 tables before it is ready.
+
+    _DATE: Final = late_pattern("([0-9]+)-([0-9]+)-([0-9]+)")
+    _DATE.fullmatch(text)                                       compiles it
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
-from typing import Any, TypeVar, overload
+from typing import Any, AnyStr, TypeVar, cast, overload
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -89,3 +93,24 @@ class LateTable(MutableMapping[K, V]):
                     del self._modules[0]
             finally:
                 self._is_filling = False
+
+
+class _LatePattern:
+    """Stands for a compiled regular expression; what it is asked for, it has from then on."""
+
+    def __init__(self, text: str | bytes, flags: int) -> None:
+        self._text = text
+        self._flags = flags
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(re.compile(self._text, self._flags), name)  # the module remembers what it compiled
+        setattr(self, name, found)
+        return found
+
+
+def late_pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
+    """``re.compile``, when the first of the pattern's methods is called.
+
+    A pattern takes 0.1 to 2 ms. Importing what ``SELECT 1`` needs compiled 46 of them and used 2.
+    """
+    return cast("re.Pattern[AnyStr]", _LatePattern(text, flags))

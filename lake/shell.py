@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from lake.connection import Answer, Connection
 from lake.errors import LakeError
+from lake.late import late_pattern
 from lake.sql import parser
 
 HISTORY_FILE: Final = "history"
@@ -356,5 +357,5 @@ COMMANDS: Final[dict[str, Callable[[Shell, str], None]]] = {
     ".timing": _timing,
     ".format": _format,
 }
-_WORD: Final = re.compile(r"[\w.]+$")
-_QUOTED: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$", re.DOTALL)
+_WORD: Final = late_pattern(r"[\w.]+$")
+_QUOTED: Final = late_pattern(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$", re.DOTALL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +12,22 @@ from typing import Final
 import pytest
 
 import lake
+from lake.late import late_pattern
 
 MODULES_MAX: Final = 268
 """Of the lake's own for SELECT 1; a module more takes half a millisecond."""
 
-HELP_NEEDS_NO: Final = ("numpy", "pyarrow", "lark", "asyncio", "ssl", "http.client", "lake.embedded", "lake.sql", "lake.storage")
+HELP_NEEDS_NO: Final = (
+    "numpy",
+    "pyarrow",
+    "lark",
+    "asyncio",
+    "ssl",
+    "http.client",
+    "lake.embedded",
+    "lake.sql",
+    "lake.storage",
+)
 STATEMENT_NEEDS_NO: Final = (
     "numba", "llvmlite", "pandas", "lark", "aiohttp", "asyncio", "cryptography", "http.client", "ssl", "pyarrow.parquet", "pyarrow._compute_docstrings", "prompt_toolkit",
     "pygments", "python_calamine", "lake.client", "lake.net", "lake.doors.postgres", "lake.exec.lower_joins",
@@ -55,7 +67,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_functions_of_arrow_are_imported_when_one_is_called(folder: Path) -> None:
     """An answer that needs one of pyarrow's functions is right, and has imported them."""
-    assert "pyarrow._compute_docstrings" in imported("sql", str(folder), "SELECT count(*) FROM t WHERE a BETWEEN 1 AND 3 AND a IS NOT DISTINCT FROM 1")
+    assert "pyarrow._compute_docstrings" in imported(
+        "sql", str(folder), "SELECT count(*) FROM t WHERE a BETWEEN 1 AND 3 AND a IS NOT DISTINCT FROM 1"
+    )
 
 
 def test_a_small_statement_imports_little(folder: Path) -> None:
@@ -69,3 +83,25 @@ def test_a_table_is_read_without_the_compiler(folder: Path) -> None:
     """Few rows are counted and filtered without Numba, and without pandas, which pyarrow would import where it is."""
     modules = imported("sql", str(folder), "SELECT count(*) FROM t WHERE a > 0")
     assert found(modules, ("numba", "pandas", "lark", "aiohttp", "lake.exec.lower_joins")) == []
+
+
+def test_a_pattern_is_compiled_when_first_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that nobody asks costs nothing; one that is asked answers as any other, and is compiled once."""
+    texts: list[str] = []
+    compile = re.compile
+    monkeypatch.setattr(re, "compile", lambda text, flags=0: texts.append(text) or compile(text, flags))
+    number = late_pattern("([a-z])([0-9]+)", re.IGNORECASE)
+    assert texts == []
+    found = [number.fullmatch(text) for text in ("X12", "12")]
+    assert [match and match[2] for match in found] == ["12", None]
+    assert texts == ["([a-z])([0-9]+)"]
+
+
+def test_the_program_ends_as_python_would() -> None:
+    """What was written goes out, threads are waited for and exit functions called, and the status is the program's."""
+    text = (
+        "import atexit, threading, time; from lake.__main__ import leave; atexit.register(lambda: print('at exit')); "
+        "threading.Thread(target=lambda: (time.sleep(0.05), print('thread'))).start(); print('main', end=' '); leave(3)"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "main thread\nat exit\n", "")

@@ -37,6 +37,7 @@ def source(path: str, text: str) -> tidy.Source:
         (tidy.check_docstrings, "lake/db/a.py", '"""no sentence"""\n', "does not start with a sentence"),
         (tidy.check_places, "lake/db/a.py", "import os\nx = os.environ\n", "only config.py"),
         (tidy.check_places, "lake/db/a.py", "print(1)\n", "print stands"),
+        (tidy.check_places, "lake/db/a.py", 'import re\nX: Final = re.compile("x")\n', "compiled at import"),
         (tidy.check_places, "lake/db/a.py", "async def f(): ...\n", "coroutines live"),
         (tidy.check_places, "lake/db/a.py", "try:\n    x\nexcept:\n    y\n", "bare except"),
     ],

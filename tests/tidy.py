@@ -3,7 +3,8 @@
     layers      an import goes to the module's own layer or to one below it
     sizes       files of at most 500 lines, functions of at most 70; exceptions are listed here with their reason
     docstrings  every module, class and public function has one, and its first line is a sentence
-    places      os.environ in config.py, print in program files, async in net and doors, and nowhere else
+    places      os.environ in config.py, print in program files, async in net and doors, and nowhere else; no pattern is
+                compiled at import
     words       marks of unfinished work, and paths of one machine
     grammar     every rule of the grammar has a builder method, and every builder method a rule
     settings    a setting marked as used is read somewhere, and one marked as unused is not
@@ -149,8 +150,15 @@ def check_docstrings() -> Iterator[str]:
 
 
 def check_places() -> Iterator[str]:
-    """Things that stand in one place only: the environment, printing, coroutines."""
+    """Things that stand in one place only: the environment, printing, coroutines; compiled patterns in none."""
     for source in of_lake():
+        for node in source.tree.body:
+            if (
+                isinstance(node, ast.Assign | ast.AnnAssign)
+                and node.value
+                and ast.unparse(node.value).startswith("re.compile(")
+            ):
+                yield f"{source.path}:{node.lineno}: a pattern compiled at import; lake.late.late_pattern waits for its first use"
         for node in ast.walk(source.tree):
             match node:
                 case ast.Attribute(value=ast.Name(id="os"), attr="environ" | "getenv" | "environb"):
@@ -235,7 +243,14 @@ def check_rows() -> Iterator[str]:
 
 
 CHECKS: Final[tuple[Callable[[], Iterator[str]], ...]] = (
-    check_layers, check_sizes, check_docstrings, check_places, check_words, check_grammar, check_settings, check_rows,
+    check_layers,
+    check_sizes,
+    check_docstrings,
+    check_places,
+    check_words,
+    check_grammar,
+    check_settings,
+    check_rows,
 )
 
 
@@ -373,12 +388,17 @@ def _tracked_texts() -> Iterator[tuple[str, str]]:
     """Text files of the repository, known to git where there is one."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     paths = [ROOT / name for name in listed.stdout.splitlines()] if listed.returncode == 0 else ROOT.rglob("*")
     for path in paths:
-        if path.is_file() and path.suffix in (".py", ".md", ".lark", ".toml", ".slt", ".txt", ".yml", "") and (
-            path.name != "LICENSE" and "__pycache__" not in path.parts
+        if (
+            path.is_file()
+            and path.suffix in (".py", ".md", ".lark", ".toml", ".slt", ".txt", ".yml", "")
+            and (path.name != "LICENSE" and "__pycache__" not in path.parts)
         ):
             yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8", errors="replace")
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from lake.errors import UndefinedDatabase, UndefinedSchema, UndefinedTable, WrongObjectType
+from lake.late import late_pattern
 from lake.sql import ast
 from lake.storage.catalog.model import INTERNAL, PUBLIC, Table, View
 from lake.storage.catalog.state import State, display_name
 
-_PART: Final = re.compile(r'\s*("(?:[^"]|"")+"|[^".\s]+)\s*(?:\.|$)')
+_PART: Final = late_pattern(r'\s*("(?:[^"]|"")+"|[^".\s]+)\s*(?:\.|$)')
 
 
 def named_parts(text: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from lake.db.names import qualified
 from lake.db.result import Result
 from lake.db.system.pg_catalog_oids import relation_oid
+from lake.late import late_pattern
 from lake.sql import ast, bound
 from lake.storage.catalog.model import Column, Table
 from lake.storage.catalog.state import State
@@ -98,13 +99,13 @@ class _Batches:
 
 def whole_number(text: object, type: Integer) -> int | None:
     """The number that a text is, written in the plainest way: clients that leave types to the server send texts."""
-    if not isinstance(text, str) or not _WHOLE(text):
+    if not isinstance(text, str) or not _WHOLE.fullmatch(text):
         return None
     number = int(text)
     return number if -(1 << (type.bits - 1)) <= number < 1 << (type.bits - 1) else None
 
 
-_WHOLE: Final = re.compile(r"-?[0-9]{1,19}", re.ASCII).fullmatch
+_WHOLE: Final = late_pattern(r"-?[0-9]{1,19}", re.ASCII)
 
 
 def _is_of(given: Type, type: Type) -> bool:

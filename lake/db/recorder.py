@@ -11,7 +11,6 @@ Spec: HTTP, Audit log; SQL, System tables and views (``lake.history``).
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ import pyarrow as pa
 
 from lake import log
 from lake.errors import LakeError
+from lake.late import late_pattern
 from lake.rows import physical_array
 from lake.storage.catalog.changes import Change, CreateSchema, CreateTable, DropTable
 from lake.storage.catalog.model import INTERNAL, Column, Schema, Table
@@ -50,9 +50,9 @@ AUDIT: Final[Mapping[str, Type]] = {
 }  # fmt: skip
 COLUMNS: Final = {"history": HISTORY, "audit": AUDIT}
 
-_QUOTED: Final = re.compile(r"'(?:[^']|'')*'")
-_VALUE: Final = re.compile(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b")
-_SPACE: Final = re.compile(r"\s+")
+_QUOTED: Final = late_pattern(r"'(?:[^']|'')*'")
+_VALUE: Final = late_pattern(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b")
+_SPACE: Final = late_pattern(r"\s+")
 
 
 class Entry(NamedTuple):

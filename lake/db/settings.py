@@ -6,7 +6,6 @@ set them and shown again. Spec: SQL, Other statements; the Postgres door's fixed
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -17,6 +16,7 @@ from msgspec import Struct
 
 from lake.db.engine_options import ENGINE_OPTIONS
 from lake.errors import InvalidParameter, UndefinedObject, near_name
+from lake.late import late_pattern
 from lake.sql.bind.aggregate import NULL_ORDER_SETTING
 
 # Which of our null orders DuckDB's words mean; ``nulls_max`` is the dialect's own: last ascending, first descending.
@@ -153,7 +153,7 @@ def _zone(value: str) -> str:
     return value
 
 
-_OFFSET: Final = re.compile(r"([+-])(\d{1,2})(?::?(\d{2}))?")
+_OFFSET: Final = late_pattern(r"([+-])(\d{1,2})(?::?(\d{2}))?")
 
 _DEFAULTS: Final = {
     **ENGINE_OPTIONS,

@@ -25,6 +25,7 @@ from lake.exec.kernels import views
 from lake.exec.per_row import per_row
 from lake.exec.plain_text import read_plain_texts, written_decimals
 from lake.exec.spellings import duration_text, unit_of
+from lake.late import late_pattern
 from lake.sql import literals
 from lake.types import (
     DECIMAL_INT64_DIGITS_MAX,
@@ -53,9 +54,9 @@ UUID_FORM: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 _EXPONENT_AT: Final = {64: (-5, 16), 32: (-6, 13)}
 """Digits before the point between which floats are written without an exponent (Ryu's rule)."""
 
-_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED: Final = late_pattern(r"\\(.)", re.DOTALL)
 _QUOTED: Final = r'"(?:[^"\\]|\\.)*"'
-_BRACED_ITEM: Final = re.compile(
+_BRACED_ITEM: Final = late_pattern(
     rf'\s*(?:(?P<array>\{{(?:[^{{}}"]|{_QUOTED}|\{{(?:[^{{}}"]|{_QUOTED})*\}})*\}})|"(?P<quoted>(?:[^"\\]|\\.)*)"'
     r'|(?P<plain>(?:[^,{}"\\]|\\.)*[^\s,{}"\\]|(?:[^,{}"\\]|\\.)*\\.))\s*(?:(?P<comma>,)|$)', re.DOTALL)
 """An item of an array written in braces, which may hold arrays of two further levels, and what stands behind it."""

@@ -18,6 +18,7 @@ from functools import cache
 from msgspec import Struct, field
 
 from lake.errors import NumericOutOfRange, SyntaxFailure
+from lake.late import late_pattern
 
 WORD = "word"
 END = "$END"
@@ -45,12 +46,12 @@ _PATTERN = (
     )"""
 )
 _PLAIN_STRING = "(?P<string>'(?:[^']|'')*+')"
-_TOKEN = re.compile(_PATTERN, re.VERBOSE | re.DOTALL)
+_TOKEN = late_pattern(_PATTERN, re.VERBOSE | re.DOTALL)
 _SPARK_STRING = r'''(?P<string>'(?:[^'\\]|\\.|'')*+'|"(?:[^"\\]|\\.|"")*+")'''
 _PLAIN_NAME = '(?P<quoted>"(?:[^"]|"")++")'
-_COMMENT_EDGE = re.compile(r"/\*|\*/")
-_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|(.))|''", re.DOTALL)
-_CODE = re.compile(r"\\(?:\\|\+([0-9a-fA-F]{6})|([0-9a-fA-F]{4})|)")
+_COMMENT_EDGE = late_pattern(r"/\*|\*/")
+_ESCAPE = late_pattern(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|(.))|''", re.DOTALL)
+_CODE = late_pattern(r"\\(?:\\|\+([0-9a-fA-F]{6})|([0-9a-fA-F]{4})|)")
 _ESCAPED_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 

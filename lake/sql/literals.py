@@ -21,6 +21,7 @@ from typing import Final, NoReturn
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lake.errors import DatetimeOverflow, IntervalFieldOverflow, InvalidParameter, InvalidText, NumericOutOfRange
+from lake.late import late_pattern
 
 MICROS_PER_SECOND: Final = 1_000_000
 MICROS_PER_DAY: Final = 86_400 * MICROS_PER_SECOND
@@ -29,9 +30,9 @@ EPOCH_ORDINAL: Final = datetime.date(1970, 1, 1).toordinal()
 EPOCH: Final = datetime.datetime(1970, 1, 1)
 ONE_MICROSECOND: Final = datetime.timedelta(microseconds=1)
 
-_DATE = re.compile(r"(\d{1,6})-(\d{1,2})-(\d{1,2})|(\d{4})(\d{2})(\d{2})")
-_TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?(?:\s*([AaPp])[Mm]\b)?")
-_OFFSET = re.compile(r"([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
+_DATE = late_pattern(r"(\d{1,6})-(\d{1,2})-(\d{1,2})|(\d{4})(\d{2})(\d{2})")
+_TIME = late_pattern(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?(?:\s*([AaPp])[Mm]\b)?")
+_OFFSET = late_pattern(r"([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
 
 
 DOUBLE_MAX: Final = sys.float_info.max
@@ -262,16 +263,16 @@ _UNIT_NAMES: Final = {
     **dict.fromkeys(("us", "usec", "usecs"), "microsecond"),
     **dict.fromkeys(("ns", "nsec", "nsecs"), "nanosecond"),
 }
-_TOKEN = re.compile(
+_TOKEN = late_pattern(
     r"\s*(?:(?P<clock>[+-]?\d+:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)|(?P<years>[+-]?\d+)-(?P<months>\d{1,2})(?!\S)"
     r"|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?![-+\d.:])|(?P<word>[A-Za-z]+)|(?P<at>@))"
 )
-_ISO = re.compile(
+_ISO = late_pattern(
     r"P(?:(?P<year>[+-]?[\d.]+)Y)?(?:(?P<month>[+-]?[\d.]+)M)?(?:(?P<week>[+-]?[\d.]+)W)?(?:(?P<day>[+-]?[\d.]+)D)?"
     r"(?:T(?:(?P<hour>[+-]?[\d.]+)H)?(?:(?P<minute>[+-]?[\d.]+)M)?(?:(?P<second>[+-]?[\d.]+)S)?)?",
     re.IGNORECASE,
 )
-_ISO_FIELDS = re.compile(r"P(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?))?", re.IGNORECASE)
+_ISO_FIELDS = late_pattern(r"P(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?))?", re.IGNORECASE)
 
 
 def parse_interval(text: str, unit: str | None = None) -> Interval:

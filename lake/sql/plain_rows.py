@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 
 from lake.compiled import kernel, rehearsal
 from lake.errors import LakeError
+from lake.late import late_pattern
 from lake.sql import ast
 
 CHARS_MIN: Final = 1_000  # a shorter text is parsed as fast as its head
 NULL, INTEGER, DECIMAL, FLOAT, TEXT, QUOTED, TRUE, FALSE = range(8)
 DIGITS_MAX: Final = 18  # of each side of a number's point, so that every number fits every type of numbers
-_HEAD: Final = re.compile(r"\s*INSERT\s+INTO\s[^'(;]*?(?:\([^'();]*\)\s*)?VALUES\s*(?=\()", re.IGNORECASE)
+_HEAD: Final = late_pattern(r"\s*INSERT\s+INTO\s[^'(;]*?(?:\([^'();]*\)\s*)?VALUES\s*(?=\()", re.IGNORECASE)
 
 Ints = NDArray[np.int64]
 Row = tuple[ast.Expr, ...]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 from decimal import Decimal
 
+from lake.late import late_pattern
 from lake.sql import ast
 from lake.sql.parser import reserved_words
 
@@ -14,8 +14,8 @@ _SOFT_WORDS = frozenset(
     "cube double groups grouping interval lambda pivot position range recursive rollup rows try_cast unpivot values".split()
 )
 
-_PLAIN_NAME = re.compile(r"[^\W\dA-Z][\w$]*\Z")
-_PLAIN_TYPE = re.compile(r"[a-z_][a-z0-9_]*(?:[. ][a-z_][a-z0-9_]*)*\Z")
+_PLAIN_NAME = late_pattern(r"[^\W\dA-Z][\w$]*\Z")
+_PLAIN_TYPE = late_pattern(r"[a-z_][a-z0-9_]*(?:[. ][a-z_][a-z0-9_]*)*\Z")
 _ZONE_SUFFIX = " with time zone"
 
 

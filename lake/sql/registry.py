@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
 
-from lake.late import LateTable
+from lake.late import LateTable, late_pattern
 from lake.types import Type
 
 if TYPE_CHECKING:
@@ -304,8 +304,8 @@ def parse_signature(text: str) -> Signature:
     return Signature(match["name"], tuple(_parse_parameter(part) for part in parts), match["returns"].strip().upper())
 
 
-_SIGNATURE = re.compile(r"(?P<name>[^\s(]+)\((?P<parameters>.*)\)\s*->\s*(?P<returns>.+)", re.DOTALL)
-_PARAMETER = re.compile(
+_SIGNATURE = late_pattern(r"(?P<name>[^\s(]+)\((?P<parameters>.*)\)\s*->\s*(?P<returns>.+)", re.DOTALL)
+_PARAMETER = late_pattern(
     r"(?P<name>\w+)\s+(?P<type>.+?)(?P<variadic>\.\.\.)?(?:\s+DEFAULT\s+(?P<default>.+))?", re.DOTALL
 )
 

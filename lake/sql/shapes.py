@@ -10,7 +10,6 @@ literal beside keeping it (``INTERVAL '3' DAY``, a name made of an expression's 
 
 from __future__ import annotations
 
-import re
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
@@ -22,14 +21,15 @@ from typing import Any, Final
 from msgspec import Struct
 
 from lake.errors import LakeError, SyntaxFailure
+from lake.late import late_pattern
 from lake.sql import ast
 
 CHARS_MAX: Final = 1_000  # a longer text is no statement about a row or two
 SHAPES_KEPT: Final = 512
 # A text in quotes, or digits that are no part of a name, a parameter or a longer number; all else is the shape.
-_LITERAL: Final = re.compile(r"('(?:[^']|'')*+'|(?<![\w$.])\d{1,18}(?:\.\d{1,18})?(?![\w.]))")
+_LITERAL: Final = late_pattern(r"('(?:[^']|'')*+'|(?<![\w$.])\d{1,18}(?:\.\d{1,18})?(?![\w.]))")
 # What may hide where a literal begins: comments, quoted names, and texts that are written in another way.
-_UNCLEAR: Final = re.compile(r"""--|/\*|["'`\\]|\$\w*\$|[\w&]\0s""")
+_UNCLEAR: Final = late_pattern(r"""--|/\*|["'`\\]|\$\w*\$|[\w&]\0s""")
 _NODES: Final = (
     ast.QueryStatement, ast.Query, ast.Select, ast.SelectItem, ast.Star, ast.TableSource, ast.Insert, ast.Values, ast.Update,
     ast.Assignment, ast.Delete, ast.Name, ast.Column, ast.Literal, ast.Parameter, ast.Unary, ast.Binary, ast.And, ast.Or,

@@ -6,7 +6,6 @@ Spec: HTTP, Append and bulk insert; SQL, Constraints and defaults 1.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from decimal import Decimal as PyDecimal
 from typing import Any, Final
@@ -19,11 +18,12 @@ from msgspec import Struct, field
 
 from lake.errors import InvalidText, LakeError, ProtocolViolation, UndefinedColumn
 from lake.exec.cast import cast
+from lake.late import late_pattern
 from lake.rows import physical_array
 from lake.types import BOOLEAN, TEXT, Decimal, Float, Integer, Json, List, Null, Text, Type, from_arrow
 
 _ABSENT: Final = object()
-_NULL_LINE: Final = re.compile(rb"(?:^|[\n}])[ \t\r]*null")  # where a line or a second value may begin
+_NULL_LINE: Final = late_pattern(rb"(?:^|[\n}])[ \t\r]*null")  # where a line or a second value may begin
 ROWS_MAX: Final = 10_000_000  # of one append
 
 

@@ -9,7 +9,6 @@ An error of any kind is 500 with a SQLSTATE, which is never that of an internal 
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from msgspec import Struct, field
 from lake import __version__
 from lake.doors.http.encode import CONTENT_TYPES, FORMATS
 from lake.doors.http.routes import ROUTES, Route
+from lake.late import late_pattern
 
 Schema = Mapping[str, Any]
 
@@ -158,7 +158,7 @@ MEANINGS: Final = {
     503: "the node starts or stops",
 }  # fmt: skip
 SQLSTATE: Final = {"schema": {"type": "string", "pattern": "^(?!XX)[0-9A-Z]{5}$"}, "required": True}
-PATH_NAME: Final = re.compile(r"\{(\w+)\}")
+PATH_NAME: Final = late_pattern(r"\{(\w+)\}")
 
 
 def describe() -> dict[str, Any]:

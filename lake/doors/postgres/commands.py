@@ -22,16 +22,17 @@ from lake.errors import (
     SyntaxFailure,
 )
 from lake.exec.context import Cancellation
+from lake.late import late_pattern
 from lake.storage.catalog.state import State
 from lake.types import TEXT
 
 _NAME: Final = r'(?P<name>"(?:[^"]|"")+"|\w+)'
-_DECLARE: Final = re.compile(
+_DECLARE: Final = late_pattern(
     rf"DECLARE\s+{_NAME}(?P<options>(?:\s+(?:BINARY|ASENSITIVE|INSENSITIVE|NO\s+SCROLL|SCROLL))*)\s+CURSOR"
     r"(?:\s+(?P<hold>WITH|WITHOUT)\s+HOLD)?\s+FOR\s+(?P<query>.*)$",
     re.I | re.S,
 )
-_FETCH: Final = re.compile(
+_FETCH: Final = late_pattern(
     rf"(?:FETCH|MOVE)\s+(?P<how>(?:NEXT|FORWARD(?:\s+(?:ALL|-?\d+))?|ALL|-?\d+|PRIOR|FIRST|LAST|BACKWARD(?:\s+(?:ALL|\d+))?"
     rf"|ABSOLUTE\s+-?\d+|RELATIVE\s+-?\d+)\s+)?(?:(?:FROM|IN)\s+)?{_NAME}\s*$",
     re.I,

@@ -22,19 +22,20 @@ from lake.errors import FeatureNotSupported, InvalidParameter, SyntaxFailure
 from lake.exec.kernels import views
 from lake.exec.kernels.layout import find_marked, place_lines
 from lake.exec.kernels.strings import equal_mask
+from lake.late import late_pattern
 from lake.types import Type
 
 _NAME: Final = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
 _COLUMNS: Final = rf"\(\s*{_NAME}(?:\s*,\s*{_NAME})*\s*\)"
-_COPY_IN: Final = re.compile(
+_COPY_IN: Final = late_pattern(
     rf"COPY\s+(?P<table>{_NAME}(?:\s*\.\s*{_NAME})*)\s*(?P<columns>{_COLUMNS})?\s*FROM\s+STDIN\b(?P<rest>.*)$", re.I | re.S
 )
-_COPY_OUT: Final = re.compile(
+_COPY_OUT: Final = late_pattern(
     rf"COPY\s+(?:(?P<table>{_NAME}(?:\s*\.\s*{_NAME})*)\s*(?P<columns>{_COLUMNS})?|\((?P<query>.*)\))"
     r"\s*TO\s+STDOUT\b(?P<rest>.*)$",
     re.I | re.S,
 )
-_OPTION_TOKEN: Final = re.compile(rf"\s*(?P<text>[eE]?'(?:[^']|'')*')|\s*(?P<word>{_NAME}|\d+)|\s*(?P<sign>[(),*])")
+_OPTION_TOKEN: Final = late_pattern(rf"\s*(?P<text>[eE]?'(?:[^']|'')*')|\s*(?P<word>{_NAME}|\d+)|\s*(?P<sign>[(),*])")
 _ESCAPES: Final = {"\\b": "\b", "\\f": "\f", "\\n": "\n", "\\r": "\r", "\\t": "\t", "\\v": "\v"}
 
 

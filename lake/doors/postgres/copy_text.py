@@ -8,7 +8,6 @@ Source: PostgreSQL documentation, COPY, Text Format and CSV Format.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 import numpy as np
@@ -21,12 +20,13 @@ from lake.errors import BadCopyData, LakeError
 from lake.exec.cast import cast
 from lake.exec.kernels import fields, views
 from lake.exec.plain_text import read_plain
+from lake.late import late_pattern
 from lake.sql.catalog import Settings
 from lake.storage.catalog.model import Table
 from lake.types import TEXT
 
-_LINE_END: Final = re.compile(rb"\r\n?|\n")
-_END_OR_ESCAPE: Final = re.compile(rb"\\[\s\S]|\r\n|\r|\n")
+_LINE_END: Final = late_pattern(rb"\r\n?|\n")
+_END_OR_ESCAPE: Final = late_pattern(rb"\\[\s\S]|\r\n|\r|\n")
 _STYLES: Final = {b"\n": fields.LF, b"\r\n": fields.CRLF, b"\r": fields.CR}
 _CONTROLS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-_TOKEN: Final = re.compile(
+from lake.late import late_pattern
+
+_TOKEN: Final = late_pattern(
     r"""(?P<skip>--[^\n]*|'(?:[^']|'')*'|"(?:[^"]|"")*")
       | (?P<escaped>\b[eE]'(?:[^'\\]|\\.|'')*')
       | (?P<dollar>(?<![\w$])\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$)
@@ -22,9 +24,9 @@ _TOKEN: Final = re.compile(
       | (?P<end>;)""",
     re.X | re.S,
 )
-_COMMENT_PART: Final = re.compile(r"/\*|\*/")
-_LEADING: Final = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.S)
-_WORD: Final = re.compile(r"[A-Za-z_]+")
+_COMMENT_PART: Final = late_pattern(r"/\*|\*/")
+_LEADING: Final = late_pattern(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.S)
+_WORD: Final = late_pattern(r"[A-Za-z_]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ orjson reads a document only where the scan cannot tell: a key with escapes, or 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from lake.exec.functions.columns import with_constants
 from lake.exec.functions.json import GROUP, MISSING, Step, dump, follow, load, load_or_missing, parse_path
 from lake.exec.kernels import views
 from lake.exec.kernels.json import Members
+from lake.late import late_pattern
 from lake.sql.registry import CallInfo, scalar
 
 STRINGS: Final = pa.list_(pa.string())
@@ -251,7 +251,7 @@ def _by_list(reading: Reading, document: Value, path: Value, rows: int) -> pa.Ar
     return with_constants(run, reading.type, as_array(document, rows), joined)
 
 
-_INDEX: Final = re.compile(r"-?\d{1,9}")
+_INDEX: Final = late_pattern(r"-?\d{1,9}")
 
 
 @scalar("#>(document JSON, path VARCHAR[]) -> JSON", group=GROUP, origin="postgres", takes_call=True)

@@ -22,9 +22,10 @@ from lake.exec.functions.columns import by_ascii, map_distinct, over_texts, with
 from lake.exec.functions.patterns import GROUP, NOTHING, of_one_match
 from lake.exec.functions.regexes import python_regex, with_flags
 from lake.exec.per_row import per_row
+from lake.late import late_pattern
 from lake.sql.registry import scalar
 
-_OPENING: Final = re.compile(r"\\.|\[\^?\]?(?:\[:\w+:\]|\\.|[^\]])*\]|\((?:\?P?<\w+>|(?!\?))", re.DOTALL)
+_OPENING: Final = late_pattern(r"\\.|\[\^?\]?(?:\[:\w+:\]|\\.|[^\]])*\]|\((?:\?P?<\w+>|(?!\?))", re.DOTALL)
 """An escape, a class of characters, or what opens a group with a number."""
 
 

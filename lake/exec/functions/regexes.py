@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.errors import InvalidParameter, InvalidRegularExpression
+from lake.late import late_pattern
 
 _FLAGS: Final = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "n": re.MULTILINE, "x": re.VERBOSE}
 _CLASSES: Final = {
@@ -27,7 +28,7 @@ _PROPERTIES: Final = {
 }  # fmt: skip
 """Long names of Unicode's general categories, which RE2 knows by the short ones. Source: Unicode Standard Annex 44."""
 
-_PROPERTY: Final = re.compile(r"\\([pP])(?:\{(\^?)(\w+)\}|([A-Z]))")
+_PROPERTY: Final = late_pattern(r"\\([pP])(?:\{(\^?)(\w+)\}|([A-Z]))")
 _SURROGATES: Final = (0xD800, 0xE000)  # code points that no text holds
 _CODE_POINTS: Final = 0x110000
 

@@ -27,6 +27,7 @@ from lake.exec.functions.strings import substr
 from lake.exec.kernels import alphabets, views
 from lake.exec.kernels.similarity import CODE_POINTS, points_of
 from lake.exec.per_row import per_row
+from lake.late import late_pattern
 from lake.sql.quoting import quote_name
 from lake.sql.registry import scalar
 
@@ -316,7 +317,7 @@ def format_(pattern: Value, *values: Value) -> pa.Array:
     return pa.array([None if row[0] is None else formatted(row[0], row[1:]) for row in rows], pa.string())
 
 
-_PLACE = re.compile(r"%(?:(\d+)\$)?([-+ 0#,]*)(\*|\d+)?(?:\.(\d+))?([a-zA-Z%])|\{(?::([^{}]*))?\}")
+_PLACE = late_pattern(r"%(?:(\d+)\$)?([-+ 0#,]*)(\*|\d+)?(?:\.(\d+))?([a-zA-Z%])|\{(?::([^{}]*))?\}")
 
 
 def formatted(pattern: str, values: tuple[str | None, ...]) -> str:

@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lake.errors import DatetimeOverflow, InvalidParameter, InvalidText
+from lake.late import late_pattern
 from lake.sql.literals import EPOCH, ONE_MICROSECOND
 
 MONTHS: Final = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
@@ -82,7 +83,7 @@ def writers(pattern: str) -> tuple[str | Field, ...]:
     return _chrono_writers(pattern) if "%" in pattern else _postgres_writers(pattern)
 
 
-_CHRONO: Final = re.compile(r"%([-_0]?)(\.\d?f|\d?f|#z|:{0,3}z|[A-Za-z+%])")
+_CHRONO: Final = late_pattern(r"%([-_0]?)(\.\d?f|\d?f|#z|:{0,3}z|[A-Za-z+%])")
 
 
 def _chrono_writers(pattern: str) -> tuple[str | Field, ...]:
@@ -148,7 +149,7 @@ def _chrono_writer(kind: str, pattern: str) -> Writer:
     return writer
 
 
-_POSTGRES: Final = re.compile(
+_POSTGRES: Final = late_pattern(
     r'"[^"]*"|FM|HH24|HH12|HH|MI|SSSSS|SSSS|SS|MS|US|FF[1-6]|A\.M\.|P\.M\.|a\.m\.|p\.m\.|AM|PM|am|pm|Y,YYY|YYYY|YYY|YY|Y'
     r"|IYYY|IYY|IY|IW|IDDD|ID|I|MONTH|Month|month|MON|Mon|mon|MM|DAY|Day|day|DY|Dy|dy|DDD|DD|D|WW|W|CC|J|Q|RM|TZH|TZM|TZ|tz"
     r"|OF|TH|th"

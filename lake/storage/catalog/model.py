@@ -19,6 +19,7 @@ import msgspec
 
 from lake.arrow_names import arrow_spelling, is_spelled, parse_arrow_name
 from lake.errors import UndefinedObject
+from lake.late import late_pattern
 from lake.types import BIGINT, BOOLEAN, TIMESTAMPTZ, List, Map, Struct, Type, parse_type_name
 
 INTERNAL: Final = "lake$"  # the schema of the lake's own tables, which no statement names
@@ -337,7 +338,7 @@ class Garbage(msgspec.Struct, frozen=True, array_like=True):
     sealed: bool = False
 
 
-_TYPE_FORM: Final = re.compile(r"([^(]+?)\s*(?:\(([\d,\s]*)\))?")
+_TYPE_FORM: Final = late_pattern(r"([^(]+?)\s*(?:\(([\d,\s]*)\))?")
 
 
 @lru_cache(maxsize=4_096)
@@ -383,4 +384,4 @@ def _parse_field(text: str) -> tuple[str, Type]:
     return name, parse_sql_type(found[3])
 
 
-_FIELD_FORM: Final = re.compile(r'(?:(\w+)|"((?:[^"]|"")*)")\s+(.+)', re.DOTALL)
+_FIELD_FORM: Final = late_pattern(r'(?:(\w+)|"((?:[^"]|"")*)")\s+(.+)', re.DOTALL)

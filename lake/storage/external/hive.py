@@ -7,7 +7,6 @@ partitioned tables.
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,14 +17,15 @@ import pyarrow as pa
 from msgspec import Struct
 
 from lake.errors import InvalidParameter, InvalidText
+from lake.late import late_pattern
 from lake.rows import Part, Predicate, RowSource, physical_array
 from lake.storage.external.files import ExternalTable
 from lake.types import BIGINT, DATE, TEXT, Type
 
 NULL_NAME: Final = "__HIVE_DEFAULT_PARTITION__"
-_SEGMENT: Final = re.compile(r"([^=/]+)=(.*)")
-_WHOLE: Final = re.compile(r"-?\d{1,18}")
-_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_SEGMENT: Final = late_pattern(r"([^=/]+)=(.*)")
+_WHOLE: Final = late_pattern(r"-?\d{1,18}")
+_DAY: Final = late_pattern(r"\d{4}-\d\d-\d\d")
 _TESTS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
     "in": lambda value, values: value in values,

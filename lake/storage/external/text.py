@@ -20,6 +20,7 @@ import pyarrow.json as pajson
 from msgspec import Struct, field
 
 from lake.errors import InvalidText, IoFailure
+from lake.late import late_pattern
 from lake.rows import Part, Predicate, RowSource, physical_array
 from lake.storage.external.files import ExternalTable
 from lake.types import BIGINT, DOUBLE, NULL, TEXT, Type, from_arrow
@@ -190,7 +191,7 @@ def _objects(lines: bytes) -> bytes:
     return lines
 
 
-_NULL_LINE: Final = re.compile(rb"(?m)^[ \t\r]*null")
+_NULL_LINE: Final = late_pattern(rb"(?m)^[ \t\r]*null")
 
 
 def _filtered(path: str, change: Callable[[bytes], bytes], is_returned: bool = False) -> Any:

@@ -10,16 +10,16 @@ not at all; a reader never sees half of one. Every write is durable when the cal
 
 from __future__ import annotations
 
-import re
 from typing import Final, Protocol
 
 import pyarrow as pa
 from msgspec import Struct
 
 from lake.errors import DataCorrupted, InvalidParameter
+from lake.late import late_pattern
 
 NAME_BYTES_MAX: Final = 1_024  # what S3, GCS and Azure all take
-_PART: Final = re.compile(r"[^\x00-\x1f\x7f/\\]+")
+_PART: Final = late_pattern(r"[^\x00-\x1f\x7f/\\]+")
 
 
 class ObjectMissing(Exception):
