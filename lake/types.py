@@ -26,7 +26,14 @@ DECIMAL256_DIGITS_MAX: Final = 76
 DECIMAL_INT64_DIGITS_MAX: Final = 18  # 10**18 - 1 is the largest run of nines an int64 holds
 
 
-class Type(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+class _Hashed:
+    """``hashed``: a type's hash, worked out once, neither compared nor copied."""
+
+    __slots__ = ("hashed",)
+    hashed: int
+
+
+class Type(_Hashed, msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """A SQL type.
 
     ``spelled`` is the name of the Arrow type it was asked for by, where that is not its own: ``UInt8`` of a SMALLINT,
@@ -62,7 +69,12 @@ class Type(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         return self is other or (type(self) is type(other) and self._parts() == other._parts())
 
     def __hash__(self) -> int:
-        return hash((type(self), self._parts()))
+        try:
+            return self.hashed
+        except AttributeError:
+            found = hash((type(self), self._parts()))
+            msgspec.structs.force_setattr(self, "hashed", found)
+            return found
 
     def _parts(self) -> tuple[object, ...]:
         """What makes it another type: every field but ``spelled``, which stands last."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 from operator import is_
 from typing import TYPE_CHECKING, TypeVar
 
@@ -30,11 +31,15 @@ if TYPE_CHECKING:
 class Kept:
     """A node that never changes: what is worked out of it is kept with it, and is neither compared nor copied.
 
+    below    the expressions directly below (``children``)
+    form     a number that expressions equal but for column ids have in common (``lake.sql.optimizer.common``)
     used     ids of the columns that an expression uses (``columns_of``)
     traits   what stands in an expression (``lake.sql.traits``)
     """
 
-    __slots__ = ("traits", "used")
+    __slots__ = ("below", "form", "traits", "used")
+    below: tuple[Expr, ...]
+    form: int
     used: frozenset[int]
     traits: int
 
@@ -53,7 +58,7 @@ class Column(Expr, frozen=True):
     nullable: bool = True
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Column) and self.id == other.id
+        return type(other) is Column and self.id == other.id
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -252,11 +257,30 @@ T = TypeVar("T")
 Rule = Callable[[Expr], Expr]
 
 
-_LEAVES = (Column, Literal)
 SUBQUERIES = (ScalarSubquery, Exists, Quantified)
-_HOLDERS = (SortKey, AggregateCall, WindowCall, Frame, FrameBound)
-_EXPRESSIONS: dict[type, tuple[str, ...]] = {}
+_LEAVES = frozenset((Column, Literal, Unknown))
+_EXPRESSIONS = frozenset((*Expr.__subclasses__(), Unknown))
+"""By type, since ``isinstance`` of a struct's class costs five times as much as a look into a set."""
+
+_HOLDERS = frozenset((SortKey, AggregateCall, WindowCall, Frame, FrameBound))
 _HOLDS_EXPRESSIONS = ("Expr", "Column", "SortKey", "AggregateCall", "WindowCall", "Frame")
+
+
+class Shape(Enum):
+    """What a field that may hold expressions holds: one or None, a tuple of them, or something with them inside."""
+
+    ONE = 1
+    MANY = 2
+    NESTED = 3
+
+
+ONE, MANY = Shape.ONE, Shape.MANY
+Fields = tuple[tuple[str, Shape], ...]
+_SHAPES = {
+    "Expr": Shape.ONE, "Expr | None": Shape.ONE, "Column": Shape.ONE, "Column | None": Shape.ONE,
+    "tuple[Expr, ...]": Shape.MANY, "tuple[Column, ...]": Shape.MANY,
+}  # fmt: skip
+_FIELDS: dict[type, Fields] = {}
 
 
 def field_types(made: type[Struct]) -> dict[str, str]:
@@ -265,27 +289,47 @@ def field_types(made: type[Struct]) -> dict[str, str]:
     return {name: found[name] for name in made.__struct_fields__}
 
 
-def expression_fields(made: type[Struct]) -> tuple[str, ...]:
-    """The names of those fields that may hold expressions, by the words of their annotations."""
-    found = _EXPRESSIONS.get(made)
+def expression_fields(made: type[Struct]) -> Fields:
+    """Those fields that may hold expressions, by the words of their annotations, and how they hold them."""
+    found = _FIELDS.get(made)
     if found is None:
-        kept = [name for name, text in field_types(made).items() if any(word in text for word in _HOLDS_EXPRESSIONS)]
-        found = _EXPRESSIONS[made] = tuple(kept)
+        held = {name: text for name, text in field_types(made).items() if any(word in text for word in _HOLDS_EXPRESSIONS)}
+        found = _FIELDS[made] = tuple([(name, _SHAPES.get(text, Shape.NESTED)) for name, text in held.items()])
     return found
 
 
-def children(expr: Expr) -> list[Expr]:
+def children(expr: Expr) -> tuple[Expr, ...]:
     """The expressions directly below; a subquery's plan is not entered."""
-    made = type(expr)
-    names = _EXPRESSIONS.get(made)
-    found: list[Expr] = []
-    for name in expression_fields(made) if names is None else names:
-        value = getattr(expr, name)
-        if isinstance(value, Expr):
-            found.append(value)
+    known: tuple[Expr, ...] | None = getattr(expr, "below", None)
+    if known is None:
+        found: list[Expr] = []
+        _add_fields(expr, found)
+        known = tuple(found)
+        force_setattr(expr, "below", known)
+    return known
+
+
+def _add_fields(node: Struct, found: list[Expr]) -> None:
+    for name, shape in expression_fields(type(node)):
+        value = getattr(node, name)
+        if shape is MANY:
+            found += value
+        elif shape is ONE:
+            if value is not None:
+                found.append(value)
         elif value:
             _add_expressions(value, found)
-    return found
+
+
+def _add_expressions(value: object, found: list[Expr]) -> None:
+    made = type(value)
+    if made in _EXPRESSIONS:
+        found.append(value)  # type: ignore[arg-type]
+    elif made is tuple:
+        for part in value:  # type: ignore[attr-defined]
+            _add_expressions(part, found)
+    elif made in _HOLDERS:
+        _add_fields(value, found)  # type: ignore[arg-type]
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -294,7 +338,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
     while stack:
         node = stack.pop()
         yield node
-        if not isinstance(node, _LEAVES):
+        if type(node) not in _LEAVES:
             stack += reversed(children(node))
 
 
@@ -304,10 +348,10 @@ def rewrite(expr: Expr, rule: Rule) -> Expr:
     Long chains of one operator nest in the first argument: they cost no depth of the stack.
     """
     spine: list[Call] = []
-    while isinstance(expr, Call) and expr.arguments:
+    while type(expr) is Call and expr.arguments:
         spine.append(expr)
         expr = expr.arguments[0]
-    if not isinstance(expr, _LEAVES):
+    if type(expr) not in _LEAVES:
         expr = rewrite_children(expr, lambda child: rewrite(child, rule))
     made = rule(expr)
     for call in reversed(spine):
@@ -317,41 +361,45 @@ def rewrite(expr: Expr, rule: Rule) -> Expr:
     return made
 
 
-def rewrite_children(expr: Expr, change: Rule) -> Expr:
-    """``expr`` with every expression directly below changed; itself where nothing changes."""
-    changed = {}
-    for name in expression_fields(type(expr)):
+def rewrite_children(expr: T, change: Rule) -> T:
+    """An expression, a call or a sort key with every expression directly below changed; itself where nothing changes."""
+    changed: dict[str, object] = {}
+    for name, shape in expression_fields(type(expr)):  # type: ignore[arg-type]
         before = getattr(expr, name)
-        after = map_expressions(before, change)
+        after: object = before
+        if shape is ONE:
+            if before is not None:
+                after = change(before)
+        elif shape is MANY:
+            after = _map_many(before, change)
+        else:
+            after = map_expressions(before, change)
         if after is not before:
             changed[name] = after
-    return replace(expr, **changed) if changed else expr
+    return replace(expr, **changed) if changed else expr  # type: ignore[type-var]
 
 
-def map_expressions(value: T, change: Callable[[Expr], Expr]) -> T:
+def _map_many(before: tuple[Expr, ...], change: Rule) -> tuple[Expr, ...]:
+    after = tuple([change(part) for part in before])
+    return before if all(map(is_, after, before)) else after
+
+
+def map_expressions(value: T, change: Rule) -> T:
     """``value`` with every expression directly in it changed: an expression, a call, a sort key, or tuples of them."""
-    if isinstance(value, Expr):
-        return change(value)  # type: ignore[return-value]
-    if isinstance(value, tuple):
-        if not value:
-            return value
-        parts = tuple([change(part) if isinstance(part, Expr) else map_expressions(part, change) for part in value])
-        return value if all(map(is_, parts, value)) else parts  # type: ignore[return-value]
-    if isinstance(value, _HOLDERS):
-        changed = {}
-        for name in expression_fields(type(value)):
-            before = getattr(value, name)
-            after = map_expressions(before, change)
-            if after is not before:
-                changed[name] = after
-        return replace(value, **changed) if changed else value
-    return value
+    made: type = type(value)
+    if made in _EXPRESSIONS:
+        return change(value)  # type: ignore[arg-type, return-value]
+    if made is tuple:
+        parts = tuple([map_expressions(part, change) for part in value])  # type: ignore[attr-defined]
+        return value if all(map(is_, parts, value)) else parts  # type: ignore[call-overload, return-value]
+    return rewrite_children(value, change) if made in _HOLDERS else value
 
 
 def columns_of(*values: object) -> frozenset[int]:
     """The ids of all columns used in expressions, calls and sort keys: subqueries' outer columns, no lambda's own."""
-    found = [_used_by(expr) for value in values for expr in expressions_in(value)]
-    return found[0] if len(found) == 1 else frozenset().union(*found)
+    if len(values) == 1 and type(values[0]) in _EXPRESSIONS:
+        return _used_by(values[0])  # type: ignore[arg-type]
+    return frozenset[int]().union(*[_used_by(expr) for value in values for expr in expressions_in(value)])
 
 
 def _used_by(expr: Expr) -> frozenset[int]:
@@ -364,17 +412,17 @@ def _used_by(expr: Expr) -> frozenset[int]:
     stack = [expr]
     while stack:
         node = stack.pop()
-        if isinstance(node, Column):
+        if type(node) is Column:
             ids.add(node.id)
             continue
-        known = getattr(node, "used", None)
+        known: frozenset[int] | None = getattr(node, "used", None)
         if known is not None:
             ids |= known
             continue
-        if isinstance(node, Lambda):
+        if type(node) is Lambda:
             parameters |= {column.id for column in node.parameters}
-        elif isinstance(node, SUBQUERIES):
-            ids |= node.plan.outer_columns
+        elif type(node) in SUBQUERIES:
+            ids |= node.plan.outer_columns  # type: ignore[attr-defined]
         stack += children(node)
     found = frozenset(ids - parameters)
     force_setattr(expr, "used", found)
@@ -383,33 +431,19 @@ def _used_by(expr: Expr) -> frozenset[int]:
 
 def expressions_in(value: object) -> Sequence[Expr]:
     """The expressions that ``value`` is: itself, those of a call or a sort key, or those of tuples of them."""
-    if isinstance(value, Expr):
-        return (value,)
+    if type(value) in _EXPRESSIONS:
+        return (value,)  # type: ignore[return-value]
     found: list[Expr] = []
     _add_expressions(value, found)
     return found
-
-
-def _add_expressions(value: object, found: list[Expr]) -> None:
-    if isinstance(value, Expr):
-        found.append(value)
-    elif isinstance(value, tuple):
-        for part in value:
-            if isinstance(part, Expr):
-                found.append(part)
-            else:
-                _add_expressions(part, found)
-    elif isinstance(value, _HOLDERS):
-        for name in expression_fields(type(value)):
-            _add_expressions(getattr(value, name), found)
 
 
 def conjuncts(expr: Expr | None) -> tuple[Expr, ...]:
     """The parts of a conjunction, nested ones flattened; none for None."""
     if expr is None:
         return ()
-    if isinstance(expr, And):
-        return tuple(part for operand in expr.operands for part in conjuncts(operand))
+    if type(expr) is And:
+        return tuple([part for operand in expr.operands for part in conjuncts(operand)])
     return (expr,)
 
 

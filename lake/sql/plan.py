@@ -395,7 +395,7 @@ P = TypeVar("P", bound=Plan)
 OUTPUTS: Final = frozenset(("outputs", "mark", "ordinality", "grouping_id"))
 PAIRS: Final = frozenset(("groups", "aggregates", "calls", "lists"))
 _INPUTS: dict[type, tuple[str, ...]] = {}
-_PARTS: dict[type, tuple[tuple[str, bool], ...]] = {}
+_PARTS: dict[type, tuple[tuple[str, bound.Shape | None], ...]] = {}
 
 
 def input_names(made: type) -> tuple[str, ...]:
@@ -417,15 +417,16 @@ def walk(plan: Plan) -> Iterator[Plan]:
 
 def with_inputs(plan: P, change: Callable[[Plan], Plan]) -> P:
     """``plan`` with each node directly below changed."""
-    names = input_names(type(plan))
-    if not names:
-        return plan
     changed: dict[str, object] = {}
-    for name in names:
+    for name in input_names(type(plan)):
         before = getattr(plan, name)
         if (after := change(before)) is not before:
             changed[name] = after
-    return replace(plan, **changed) if changed else plan
+    if changed:
+        parts = expressions_of(plan)
+        plan = replace(plan, **changed)
+        force_setattr(plan, "parts", parts)
+    return plan
 
 
 def rewrite(plan: Plan, rule: Callable[[Plan], Plan]) -> Plan:
@@ -444,27 +445,26 @@ def map_expressions(plan: P, change: Callable[[Expr], Expr]) -> P:
     if isinstance(plan, Values) and plan.is_constant:
         return plan
     changed: dict[str, object] = {}
-    for name, is_pairs in _expression_fields(type(plan)):
+    for name, shape in _expression_fields(type(plan)):
         before = getattr(plan, name)
         if not before:
             continue
-        if is_pairs:
-            after: object = tuple([(column, bound.map_expressions(value, change)) for column, value in before])
-            if all(new[1] is old[1] for new, old in zip(after, before, strict=True)):  # type: ignore[call-overload]
-                after = before
+        if shape is not None:
+            after: object = bound.map_expressions(before, change)
         else:
-            after = bound.map_expressions(before, change)
+            after = tuple([(column, bound.map_expressions(value, change)) for column, value in before])
+            if all(new[1] is old[1] for new, old in zip(after, before, strict=True)):
+                after = before
         if after is not before:
             changed[name] = after
     return replace(plan, **changed) if changed else plan
 
 
-def _expression_fields(made: type[Plan]) -> tuple[tuple[str, bool], ...]:
-    """The fields of a node that hold expressions, outputs left out, and whether each is pairs of output and expression."""
-    found = _PARTS.get(made)
-    if found is None:
-        names = [name for name in bound.expression_fields(made) if name not in OUTPUTS]
-        found = _PARTS[made] = tuple([(name, name in PAIRS) for name in names])
+def _expression_fields(made: type[Plan]) -> tuple[tuple[str, bound.Shape | None], ...]:
+    """The fields of a node that hold expressions, outputs left out; no shape is pairs of an output and an expression."""
+    if (found := _PARTS.get(made)) is None:
+        fields = [(name, shape) for name, shape in bound.expression_fields(made) if name not in OUTPUTS]
+        found = _PARTS[made] = tuple([(name, None if name in PAIRS else shape) for name, shape in fields])
     return found
 
 
@@ -475,10 +475,13 @@ def expressions_of(plan: Plan) -> tuple[Expr, ...]:
     except AttributeError:
         pass
     found: list[Expr] = []
-    if not (isinstance(plan, Values) and plan.is_constant):
-        for name, is_pairs in _expression_fields(type(plan)):
+    if not (type(plan) is Values and plan.is_constant):
+        for name, shape in _expression_fields(type(plan)):
             value = getattr(plan, name)
-            found += bound.expressions_in(tuple([part for _, part in value]) if is_pairs else value)
+            if shape is bound.MANY:
+                found += value
+            elif value:
+                found += bound.expressions_in(value if shape is not None else tuple([part for _, part in value]))
     parts = tuple(found)
     force_setattr(plan, "parts", parts)
     return parts

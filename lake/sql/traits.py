@@ -62,6 +62,9 @@ _TRAITS: dict[type[Plan], int] = {
 """Of plans: ORDER is what limits, orders or tells rows apart, POSITIONS what reads columns by place."""
 
 
+_OWN: dict[type[Expr], int] = {Column: COLUMN, Lambda: LAMBDA, **dict.fromkeys(SUBQUERIES, SUBQUERY)}
+
+
 def has_trait(trait: int, *values: object) -> bool:
     """Whether one of these traits stands anywhere in expressions, calls and sort keys; subqueries' plans are not entered."""
     for value in values:
@@ -80,29 +83,17 @@ def of_expression(expr: Expr) -> int:
     unknown, stack = list[Expr](), [expr]
     while stack:
         node = stack.pop()
-        if not hasattr(node, "traits"):
+        if getattr(node, "traits", None) is None:
             unknown.append(node)
             stack += children(node)
     for node in reversed(unknown):
-        found = _own_trait(node)
+        found = _OWN.get(type(node), 0)
+        if type(node) is Call and node.function.volatility == "volatile":
+            found = VOLATILE
         for child in children(node):
             found |= child.traits
         force_setattr(node, "traits", found)
     return expr.traits
-
-
-def _own_trait(node: Expr) -> int:
-    match node:
-        case Column():
-            return COLUMN
-        case Call(function=function):
-            return VOLATILE if function.volatility == "volatile" else 0
-        case _ if isinstance(node, SUBQUERIES):
-            return SUBQUERY
-        case Lambda():
-            return LAMBDA
-        case _:
-            return 0
 
 
 def of_plan(plan: Plan) -> int:
@@ -112,7 +103,7 @@ def of_plan(plan: Plan) -> int:
     except AttributeError:
         pass
     found = _TRAITS.get(type(plan), 0)
-    if isinstance(plan, Join) and plan.dependent:
+    if type(plan) is Join and plan.dependent:
         found |= DEPENDENT
     for expr in plans.expressions_of(plan):
         found |= of_expression(expr)

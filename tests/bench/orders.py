@@ -21,7 +21,7 @@ from unittest import mock
 import lake
 from lake import exec as engine
 from lake.errors import QueryCanceled
-from lake.sql.optimizer import join_order
+from lake.sql.optimizer.join_search import Search
 from lake.sql.plan import Plan
 from tests.bench import Figure, save, table
 from tests.bench.plan import Planner, load
@@ -32,10 +32,10 @@ GIVEN_UP: Final = 3.0
 TURNS: Final = 9
 
 
-def random_best(chance: random.Random) -> Callable[[join_order._Search], Plan]:
+def random_best(chance: random.Random) -> Callable[[Search], Plan]:
     """What finds an order by chance in place of the search."""
 
-    def best(search: join_order._Search) -> Plan:
+    def best(search: Search) -> Plan:
         parts = [1 << number for number in range(search.count)]
         for number in range(search.count):
             search._enter_relation(number)
@@ -76,7 +76,7 @@ def took(planner: Planner, text: str, runs: int, limit: float | None = None) -> 
 def compared(planner: Planner, text: str, given: argparse.Namespace) -> tuple[float, float, float]:
     """Milliseconds of the plan and of the best random order, and the median of the first look at all random orders."""
     def by_chance(seed: int, runs: int, limit: float) -> float:
-        with mock.patch.object(join_order._Search, "best", random_best(random.Random(seed))):
+        with mock.patch.object(Search, "best", random_best(random.Random(seed))):
             return took(planner, text, runs, limit)
 
     planned = took(planner, text, given.runs + 1)

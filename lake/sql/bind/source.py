@@ -113,9 +113,10 @@ def bind_source(source: ast.Source, scope: Scope, shared: Shared, visible: tuple
     tablesample = getattr(source, "sample", None)
     if tablesample is not None:
         made = From(bind_sample(made.plan, tablesample, Env(shared, scope, "TABLESAMPLE")), made.entries)
-    for entry in made.entries:
-        if entry.path:
-            shared.tables.setdefault(entry.column.id, entry.path[-1])
+    if type(source) is not ast.JoinSource:
+        for entry in made.entries:
+            if entry.path:
+                shared.tables.setdefault(entry.column.id, entry.path[-1])
     return made
 
 
@@ -147,6 +148,8 @@ def rename(entries: tuple[Entry, ...], alias: ast.Alias, shared: Shared) -> tupl
             f'table "{alias.name}" has {len(visible)} columns available but {len(alias.columns)} columns specified',
             position=shared.position(alias),
         )
+    if not alias.columns:
+        return found
     names = {entry.column.id: name for entry, name in zip(visible, alias.columns)}
     return tuple(replace(entry, name=names.get(entry.column.id, entry.name)) for entry in found)
 
@@ -296,8 +299,7 @@ def join(
 
     42P10  LATERAL under RIGHT or FULL
     """
-    made = frozenset(column.id for column in left.columns)
-    if not right.outer_columns & made:
+    if not right.outer_columns & left.ids:
         return plan.Join(kind, left, right, conditions)
     if kind in (plan.JoinKind.RIGHT, plan.JoinKind.FULL):
         raise InvalidColumnReference(

@@ -23,6 +23,7 @@ from lake.sql.optimizer.eager_aggregates import aggregate_early
 from lake.sql.optimizer.join_order import order_joins
 from lake.sql.optimizer.join_sides import choose_sides
 from lake.sql.optimizer.limits import push_limits
+from lake.sql.optimizer.narrow_scans import narrow_scans
 from lake.sql.optimizer.planning import Fold, Planning
 from lake.sql.optimizer.prune_columns import prune_columns
 from lake.sql.optimizer.push_filters import push_filters
@@ -35,6 +36,7 @@ Rule: TypeAlias = Callable[[Plan, Planning], Plan]
 Trace: TypeAlias = Callable[[str, Plan], None]
 
 RULES: Final[tuple[tuple[str, Rule], ...]] = (
+    ("narrow_scans", narrow_scans),
     ("simplify", simplify),
     ("decorrelate", decorrelate),
     ("inline_definitions", inline_definitions),
@@ -50,7 +52,7 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("join_sides", choose_sides),
     ("scan_filters", order_scan_filters),
 )
-"""In this order. Equal parts are found while every scan still has all its columns, so pruning comes after."""
+"""In this order. Equal parts are found while all scans of a table have the same columns, so pruning comes after."""
 
 
 def optimize(

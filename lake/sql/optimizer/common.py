@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from lake.sql import bound, traits
 from lake.sql import plan as plans
-from lake.sql.bound import Column, Literal
+from lake.sql.bound import Column, Expr, Literal
 from lake.sql.catalog import Table
 from lake.sql.optimizer.copies import copy_plan, fixed
 from lake.sql.optimizer.expressions import is_volatile
@@ -41,6 +41,9 @@ from lake.sql.registry import Function
 
 WORTH: Final = 2.0
 """How many times fewer rows a shared part must have than its tables: keeping rows costs about as much as a scan."""
+
+SHARED: Final = frozenset((Join, Aggregate, Distinct))
+"""What may be computed once for several places."""
 
 ROWS_MIN: Final = 10_000.0
 """Rows scanned below which computing a part twice costs less than keeping it."""
@@ -129,12 +132,27 @@ def share_common(plan: Plan, planning: Planning) -> Plan:
 def _sketch(plan: Plan, alike: dict[int, list[Plan]]) -> int:
     """A number that parts equal but for column ids have in common; collects by it those that may be worth sharing."""
     below = [_sketch(child, alike) for child in plan.inputs]
-    own = [part for expr in plans.expressions_of(plan) for part in bound.walk(expr)]
-    table = id(plan.table) if isinstance(plan, Scan) else 0
-    made = hash((type(plan), table, *[part if isinstance(part, Literal) else type(part) for part in own], *below))
-    if isinstance(plan, Join | Aggregate | Distinct):
+    table = id(plan.table) if type(plan) is Scan else 0
+    made = hash((type(plan), table, *map(_form, plans.expressions_of(plan)), *below))
+    if type(plan) in SHARED:
         alike.setdefault(made, []).append(plan)
     return made
+
+
+def _form(expr: Expr) -> int:
+    known: int | None = getattr(expr, "form", None)
+    if known is not None:
+        return known
+    unknown, stack = list[Expr](), [expr]
+    while stack:
+        node = stack.pop()
+        if getattr(node, "form", None) is None:
+            unknown.append(node)
+            stack += bound.children(node)
+    for node in reversed(unknown):
+        own = node if type(node) is Literal else type(node)
+        force_setattr(node, "form", hash((own, *[child.form for child in bound.children(node)])))
+    return expr.form
 
 
 def _may_share(plan: Plan) -> bool:
@@ -169,17 +187,19 @@ def _shared(plan: Plan, group: list[tuple[Plan, dict[int, int]]], planning: Plan
 
 def _shape(value: Any, numbers: dict[int, int]) -> Any:
     """``value`` as nested tuples in which columns are numbered in order of appearance, inputs of a node first."""
-    if isinstance(value, Column):
-        return ("column", numbers.setdefault(value.id, len(numbers)))
-    if isinstance(value, tuple):
-        return tuple([_shape(part, numbers) for part in value])
     kind = type(value)
+    if kind is Column:
+        return ("column", numbers.setdefault(value.id, len(numbers)))
+    if kind is tuple:
+        return tuple([_shape(part, numbers) for part in value])
+    if kind is str:
+        return value
     if isinstance(value, Table | Function):
         return id(value)
     if not issubclass(kind, Struct):
         return (kind.__name__, value)
     names = kind.__struct_fields__
-    if isinstance(value, Plan):
-        names = tuple(sorted(names, key=lambda name: not isinstance(getattr(value, name), Plan)))
+    if issubclass(kind, Plan):
+        names = (*plans.input_names(kind), *[name for name in names if name not in plans.input_names(kind)])
     return (kind.__name__, *[_shape(getattr(value, name), numbers) for name in names])
 

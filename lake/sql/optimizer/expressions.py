@@ -203,12 +203,25 @@ def rejects_null(expr: Expr, ids: frozenset[int]) -> bool:
     return _TRUE not in _outcomes(expr, ids)
 
 
+PLAIN: Final = frozenset((Column, Literal))
+"""Expressions that are NULL exactly where the column or the constant is."""
+
+
 def null_rejected(conjuncts: Iterable[Expr]) -> frozenset[int]:
     """Columns that are not NULL in any row for which all ``conjuncts`` are true."""
     found: set[int] = set()
     for conjunct in conjuncts:
-        found |= {id for id in bound.columns_of(conjunct) if rejects_null(conjunct, frozenset((id,)))}
+        used = bound.columns_of(conjunct)
+        if isinstance(conjunct, Compare) and _is_plain(conjunct):
+            found |= used
+        else:
+            found |= {id for id in used if rejects_null(conjunct, frozenset((id,)))}
     return frozenset(found)
+
+
+def _is_plain(expr: Compare) -> bool:
+    """Whether columns and constants are compared, so that NULL makes it NULL: the most frequent conjunct."""
+    return "distinct" not in expr.op and type(expr.left) in PLAIN and type(expr.right) in PLAIN
 
 
 def _outcomes(expr: Expr, ids: frozenset[int]) -> frozenset[str]:

@@ -19,8 +19,11 @@ from lake.types import Type
 Fold: TypeAlias = Callable[[Expr], Literal]
 T = TypeVar("T")
 
-PASSING: Final = (Filter, Sort, Limit, Distinct, Sample)
+PASSING: Final = frozenset((Filter, Sort, Limit, Distinct, Sample))
 """Nodes whose columns are their input's."""
+
+NUMBERED: Final = frozenset((CteScan, Materialize, Recursion))
+"""Nodes that define or read a common table expression."""
 
 
 class Planning(Struct):
@@ -50,8 +53,9 @@ class Planning(Struct):
     def of(plan: Plan, settings: Settings, fold: Fold | None) -> Planning:
         """Surroundings whose fresh numbers are above all those of ``plan``."""
         nodes, column = _survey(plan)
-        definitions = {node.cte: node.definition for node in nodes if isinstance(node, Materialize)}
-        cte = max([node.cte for node in nodes if isinstance(node, CteScan | Materialize | Recursion)], default=0)
+        numbered = [node for node in nodes if type(node) in NUMBERED]
+        definitions = {node.cte: node.definition for node in numbered if isinstance(node, Materialize)}
+        cte = max([node.cte for node in numbered], default=0)  # type: ignore[attr-defined]
         return Planning(settings, fold, count(column + 1), count(cte + 1), definitions)
 
     def column(self, type: Type, name: str, *, nullable: bool = True) -> Column:
@@ -87,18 +91,20 @@ def walk_deep(plan: Plan) -> Iterator[Plan]:
 def _survey(plan: Plan) -> tuple[list[Plan], int]:
     """``plan`` and all below it, those inside subquery expressions too; and the largest id of their columns."""
     nodes: list[Plan] = []
-    largest = 0
+    ids: set[int] = {0}
     left = [plan]
     while left:
-        for node in plans.walk(left.pop()):
+        top = left.pop()
+        enters = traits.of_plan(top) & (traits.SUBQUERY | traits.LAMBDA)
+        for node in plans.walk(top):
             nodes.append(node)
-            if not isinstance(node, PASSING):
-                largest = max(largest, *node.ids, 0)
+            if type(node) not in PASSING:
+                ids |= node.ids
             for expr in plans.expressions_of(node):
-                largest = max(largest, *bound.columns_of(expr), 0)
-                for part in bound.walk(expr) if traits.has_trait(traits.SUBQUERY | traits.LAMBDA, expr) else ():
+                ids |= bound.columns_of(expr)
+                for part in bound.walk(expr) if enters and traits.of_expression(expr) & enters else ():
                     if isinstance(part, bound.Lambda):
-                        largest = max(largest, *[item.id for item in part.parameters], 0)
+                        ids.update([item.id for item in part.parameters])
                     elif isinstance(part, bound.ScalarSubquery | bound.Exists | bound.Quantified):
                         left.append(part.plan)
-    return nodes, largest
+    return nodes, max(ids)

@@ -58,6 +58,7 @@ from lake.sql.plan import Aggregate, Filter, Join, JoinKind, Plan, Project, Scan
 from lake.types import BOOLEAN, TEXT
 
 COMMON_FACTOR_BRANCHES_MAX: Final = 64
+LEFT_ALONE: Final = frozenset((plans.CteScan, plans.Materialize, plans.Recursion, plans.Sample, plans.AsofJoin))
 WILDCARDS: Final = frozenset("%_\\")
 
 NonNull: TypeAlias = Callable[[], frozenset[int]]
@@ -73,8 +74,18 @@ def simplify(plan: Plan, planning: Planning) -> Plan:
 
 
 def _simplify_node(node: Plan, planning: Planning) -> Plan:
-    node = plans.map_expressions(node, lambda expr: simplify_expression(expr, planning))
+    if not all(_is_simple(expr, planning) for expr in plans.expressions_of(node)):
+        node = plans.map_expressions(node, lambda expr: simplify_expression(expr, planning))
+    return node if type(node) in LEFT_ALONE else _simplify_shape(node, planning)
+
+
+def _simplify_shape(node: Plan, planning: Planning) -> Plan:
+    """``node``, whose expressions are simple, made simple itself."""
     match node:
+        case Project():
+            return Values((), node.columns) if is_empty(node.input) else node
+        case Join():
+            return _simplify_join(node, planning)
         case Filter(conjuncts=conjuncts, input=source):
             if isinstance(source, Filter):
                 conjuncts, source = (*source.conjuncts, *conjuncts), source.input
@@ -86,8 +97,6 @@ def _simplify_node(node: Plan, planning: Planning) -> Plan:
         case Scan(outputs=outputs, filters=filters) if filters:
             kept = simplify_conjuncts(filters, planning, lambda: _non_null(outputs))
             return Values((), outputs) if kept == (FALSE,) else with_fields(node, filters=kept)
-        case Join():
-            return _simplify_join(node, planning)
         case SetOperation(kind=SetKind.UNION, all=True, left=left, right=right, outputs=outputs):
             for empty, other in ((left, right), (right, left)):
                 if is_empty(empty):
@@ -95,7 +104,7 @@ def _simplify_node(node: Plan, planning: Planning) -> Plan:
             return node
         case Aggregate(groups=groups, grouping_sets=None) if groups and is_empty(node.input):
             return Values((), node.columns)
-        case plans.Project() | plans.Sort() | plans.Distinct() | plans.Window() | plans.Unnest() | plans.Limit():
+        case plans.Sort() | plans.Distinct() | plans.Window() | plans.Unnest() | plans.Limit():
             return Values((), node.columns) if is_empty(node.input) else node
         case _:
             return node
@@ -107,7 +116,7 @@ def _non_null(columns: tuple[Column, ...]) -> frozenset[int]:
 
 def is_empty(plan: Plan) -> bool:
     """Whether ``plan`` is written as no rows."""
-    return isinstance(plan, Values) and not plan.rows
+    return type(plan) is Values and not plan.rows
 
 
 def _simplify_join(node: Join, planning: Planning) -> Plan:
@@ -167,6 +176,8 @@ def simplify_conjuncts(conjuncts: tuple[Expr, ...], planning: Planning, non_null
 
 def _as_condition(expr: Expr, non_null: NonNull) -> Expr:
     """A condition that is true where ``expr`` is, though it may be false where that is NULL."""
+    if type(expr) is Compare and expr.op != "is not distinct" and expr.left != expr.right:
+        return expr
     match expr:
         case Literal(value=None):
             return FALSE
@@ -178,15 +189,15 @@ def _as_condition(expr: Expr, non_null: NonNull) -> Expr:
             return is_not_null(left) if may_be_null(left, non_null()) else TRUE
         case Compare(op="<>" | "<" | ">", left=left, right=right) if left == right and not is_volatile(left):
             return FALSE
-        case Compare(op="is not distinct", left=left, right=Literal(value=True, type=type)) if type == BOOLEAN:
+        case Compare(op="is not distinct", left=left, right=Literal(value=True, type=of)) if of == BOOLEAN:
             return _as_condition(left, non_null)
         case Compare(op="is not distinct", left=left, right=right):
             if not may_be_null(left, non_null()) or not may_be_null(right, non_null()):
                 return Compare.of("=", left, right)
             return expr
-        case InList(type=type, operand=operand, items=items):
+        case InList(operand=operand, items=items):
             kept = tuple(item for item in items if not (isinstance(item, Literal) and item.value is None))
-            return expr if len(kept) == len(items) else InList(type, operand, kept) if kept else FALSE
+            return expr if len(kept) == len(items) else InList(expr.type, operand, kept) if kept else FALSE
         case Not(operand=InList(items=items)) if any(
             isinstance(item, Literal) and item.value is None for item in items
         ):
@@ -204,12 +215,14 @@ def _as_condition(expr: Expr, non_null: NonNull) -> Expr:
 
 def simplify_expression(expr: Expr, planning: Planning) -> Expr:
     """``expr`` in its simplest form with the same three values; plans of subqueries are simplified too."""
-    if isinstance(expr, Column | Literal) or planning.simple.get(id(expr)) is expr:
+    if _is_simple(expr, planning):
         return expr
     if has_subquery(expr):
         expr = map_plans(expr, lambda plan: simplify(plan, planning))
 
     def simplify_one(node: Expr) -> Expr:
+        if _is_simple(node, planning):
+            return node
         made = _simplify_one(node, planning)
         planning.simple[id(made)] = made
         return made
@@ -217,19 +230,23 @@ def simplify_expression(expr: Expr, planning: Planning) -> Expr:
     return bound.rewrite(expr, simplify_one)
 
 
+def _is_simple(expr: Expr, planning: Planning) -> bool:
+    return type(expr) is Column or type(expr) is Literal or planning.simple.get(id(expr)) is expr
+
+
 def _simplify_one(expr: Expr, planning: Planning) -> Expr:
     """``expr``, whose parts are simple, made simple itself."""
+    if type(expr) is Call:
+        return fold(_simplify_call(expr), planning)
+    if type(expr) is Compare:
+        return fold(_simplify_compare(expr), planning)
     match expr:
-        case Literal() | Column():
-            return expr
         case And():
             return _simplify_and(expr)
         case Or():
             return _simplify_or(expr)
         case Not(operand=operand):
             return _negate(operand)
-        case Compare():
-            return fold(_simplify_compare(expr), planning)
         case IsNull(operand=Literal(value=value)):
             return TRUE if value is None else FALSE
         case IsNull(operand=IsNull()):
@@ -238,12 +255,10 @@ def _simplify_one(expr: Expr, planning: Planning) -> Expr:
             return fold(simplify_in(expr), planning)
         case Case():
             return _simplify_case(expr)
-        case Cast(type=type, operand=operand) if operand.type == type and is_spelled_alike(type, operand.type):
+        case Cast(type=to, operand=operand) if operand.type == to and is_spelled_alike(to, operand.type):
             return operand
-        case Cast(type=type, operand=Literal() as operand):
-            return cast_literal(operand, type) or fold(expr, planning)
-        case Call():
-            return fold(_simplify_call(expr), planning)
+        case Cast(type=to, operand=Literal() as operand):
+            return cast_literal(operand, to) or fold(expr, planning)
         case MakeList():
             return fold(expr, planning)
         case _:
@@ -254,9 +269,10 @@ def fold(expr: Expr, planning: Planning) -> Expr:
     """The value of an expression of constants; what fails when it is computed is left for the row that needs it."""
     if planning.fold is None or isinstance(expr, Literal | Column):
         return expr
+    for child in bound.children(expr):
+        if not isinstance(child, Literal):
+            return expr
     if isinstance(expr, Call) and expr.function.volatility == "volatile":
-        return expr
-    if not all(isinstance(child, Literal) for child in bound.children(expr)):
         return expr
     try:
         return planning.fold(expr)
@@ -401,9 +417,10 @@ def _simplify_case(expr: Case) -> Expr:
 def _simplify_call(expr: Call) -> Expr:
     """A call that needs no evaluation: NULL in, NULL out; LIKE without wildcards."""
     function, arguments = expr.function, expr.arguments
-    if any(isinstance(item, Lambda) for item in arguments):
+    made = [type(item) for item in arguments]
+    if Lambda in made:
         return expr
-    if function.strict and any(isinstance(item, Literal) and item.value is None for item in arguments):
+    if function.strict and Literal in made and any(isinstance(item, Literal) and item.value is None for item in arguments):
         return Literal(expr.type, None)
     if function.name == "coalesce":
         return _simplify_coalesce(expr)
