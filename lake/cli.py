@@ -97,7 +97,7 @@ def _add_where(parser: argparse.ArgumentParser) -> None:
 
 def _serve(options: argparse.Namespace) -> int:
     from lake.config import SETTINGS, load
-    from lake.doors.http.app import make_app
+    from lake.doors.http.front import Runner
     from lake.doors.postgres.server import PostgresDoor
     from lake.net.lifecycle import run, serve
 
@@ -107,7 +107,7 @@ def _serve(options: argparse.Namespace) -> int:
     if not given.get("lake"):
         print("lake serve needs a folder: lake serve ./demo", file=sys.stderr)
         return 2
-    run(serve(load(options=given), make_app, lambda text: print(text, flush=True), PostgresDoor))
+    run(serve(load(options=given), Runner, lambda text: print(text, flush=True), PostgresDoor))
     return 0
 
 

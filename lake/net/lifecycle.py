@@ -21,9 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
-
-from aiohttp import web
+from typing import Any, Final, Protocol
 
 from lake import log
 from lake.config import Config
@@ -51,6 +49,19 @@ lake {name} is served at {scheme}://{address}
   stop  control-C"""
 
 
+class Runner(Protocol):
+    """The HTTP door."""
+
+    async def setup(self) -> None:
+        """Makes it ready to take connections."""
+
+    def connection(self) -> asyncio.Protocol:
+        """What answers a connection that was accepted."""
+
+    async def cleanup(self) -> None:
+        """Ends its connections."""
+
+
 class Door(Protocol):
     """A door beside HTTP, with a socket of its own."""
 
@@ -73,7 +84,7 @@ def run(serving: Coroutine[Any, Any, None]) -> None:
 
 async def serve(
     config: Config,
-    make_app: Callable[[Node], web.Application],
+    make_http: Callable[[Node], Runner],
     say: Callable[[str], None],
     make_pg: Callable[[Node], Door] | None = None,
 ) -> None:
@@ -83,7 +94,7 @@ async def serve(
     make_pg  the Postgres door, opened where --pg says
     """
     host, port = _place(config.addr)
-    context = context_of(config)
+    context_of(config)  # says what is wrong with certificates before anything is opened
     database = await asyncio.to_thread(Database.open, config)
     database.hold()
     node = Node(database, config)
@@ -94,20 +105,12 @@ async def serve(
     if config.stop_with_stdin:
         arguments = (asyncio.get_running_loop(), stopping)
         threading.Thread(target=_wait_for_stdin, args=arguments, name="stdin", daemon=True).start()
-    runner = web.AppRunner(make_app(node), access_log=None, shutdown_timeout=1.0, handler_cancellation=True)
-    await runner.setup()
-    listener = None if context is None else TlsListener(config, context, cast(web.Server, runner.server))
+    http = make_http(node)
+    await http.setup()
+    listening: asyncio.Server | TlsListener | None = None
     pg = make_pg(node) if make_pg is not None and config.pg is not None else None
     try:
-        try:
-            if listener is not None:
-                port = listener.start(host, port, BACKLOG_MAX)
-            else:
-                await web.TCPSite(runner, host, port, backlog=BACKLOG_MAX).start()
-                port = runner.addresses[0][1]
-        except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            raise IoFailure(f"cannot listen at {config.addr}: {reason}", hint="choose another --addr") from None
+        listening, port = await _listen(config, http.connection, host, port)
         address = _address_of(host, port)
         node.address = address
         await asyncio.to_thread(import_all)
@@ -120,7 +123,7 @@ async def serve(
         expiring = asyncio.create_task(node.expire())
         node.state = "serving"
         ROLE.set(1, role="leader")
-        scheme = "http" if context is None else "https"
+        scheme = "https" if isinstance(listening, TlsListener) else "http"
         say(WELCOME.format(name=database.name, scheme=scheme, address=address, path=config.lake))
         await stopping.wait()
         say("stopping: running requests may finish; a second signal stops at once")
@@ -134,13 +137,34 @@ async def serve(
             expiring.cancel()
         if pg is not None:
             await pg.stop()
-        if listener is not None:
-            await listener.stop()
-        await runner.cleanup()
+        if isinstance(listening, TlsListener):
+            await listening.stop()
+        elif listening is not None:
+            listening.close()
+        await http.cleanup()
         await asyncio.to_thread(node.close)
         if owner is not None:
             owner.unlink(missing_ok=True)
         await _leave(node)
+
+
+async def _listen(
+    config: Config, make: Callable[[], asyncio.Protocol], host: str, port: int
+) -> tuple[asyncio.Server | TlsListener, int]:
+    """What accepts connections, encrypted where there is a certificate, and its port.
+
+    58030  the address cannot be had
+    """
+    context = context_of(config)
+    try:
+        if context is not None:
+            listener = TlsListener(config, context, make)
+            return listener, listener.start(host, port, BACKLOG_MAX)
+        server = await asyncio.get_running_loop().create_server(make, host, port, backlog=BACKLOG_MAX)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise IoFailure(f"cannot listen at {config.addr}: {reason}", hint="choose another --addr") from None
+    return server, int(server.sockets[0].getsockname()[1])
 
 
 async def _leave(node: Node) -> None:

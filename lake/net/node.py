@@ -107,10 +107,12 @@ class Node:
 
         28000  nothing, or what is wrong. Spec: HTTP, Authentication.
         """
-        callers = self.callers
-        if callers.needs_work(given):
-            return await self.call(lambda: callers.principal(given))
-        return callers.principal(given)
+        found = self.caller_at_hand(given)
+        return await self.call(lambda: self.callers.principal(given)) if found is None else found
+
+    def caller_at_hand(self, given: Credentials) -> Principal | None:
+        """As ``sign_in``, on the event loop itself; None where a password is to be checked, which takes milliseconds."""
+        return None if self.callers.needs_work(given) else self.callers.principal(given)
 
     def note_refusal(self, error: LakeError, origin: Origin, user: str, what: str) -> None:
         """Notes a refusal that no statement's account has: of a sign-in, or at an endpoint."""
@@ -302,12 +304,17 @@ class Node:
 
         42501  the caller may not read every column
         """
+        found = self.lookup_at_hand(principal, table, key)
+        return await self.call(lambda: look_up(self.database, _name(table), key)) if found is None else found
+
+    def lookup_at_hand(self, principal: Principal, table: str, key: str) -> Result | None:
+        """As ``lookup``, on the event loop itself; None where memory does not tell."""
         name = _name(table)
         self.database.check_streams(principal, name)
         try:
             return look_up(self.database, name, key, peek=True)
         except NotInMemory:
-            return await self.call(lambda: look_up(self.database, name, key))
+            return None
 
     async def watch(
         self, principal: Principal, table: str, after: int | None, *, old: bool, encode: Encode

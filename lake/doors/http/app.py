@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Mapping
 from typing import Final
 
 from aiohttp import web
@@ -38,6 +39,7 @@ from lake.errors import (
 )
 from lake.metrics import HTTP_REQUESTS
 from lake.net.node import Node
+from lake.roles import Principal
 
 BODY_BYTES_MAX: Final = 1 << 30
 NOWHERE: Final = r"/{nowhere:[\s\S]*}"
@@ -75,7 +77,7 @@ async def _around(request: web.Request, handler: Handler) -> web.StreamResponse:
         with node.request():
             response = await handler(request)
         status = response.status
-        return compress(response)
+        return compress(response, request.headers.get("Accept-Encoding", ""))
     except LakeError as error:
         if isinstance(error, InvalidAuthorization | InvalidPassword | InsufficientPrivilege):
             _note_refusal(request, error)
@@ -127,18 +129,23 @@ def _checked(row: Route) -> Handler:
         if not row.while_stopping:
             node.check_serving()
         if row.role is not None:
-            principal = await node.sign_in(_credentials_of(request))
-            if not principal.may(row.role) and not (row.by_grant and principal.id):
-                raise InsufficientPrivilege(NOT_ENOUGH)
+            principal = await node.sign_in(credentials_of(request.headers))
+            check_role(row, principal)
             request[CALLER] = principal
         return await row.handler(request)
 
     return handler
 
 
+def check_role(row: Route, principal: Principal) -> None:
+    """Returns where the caller may come in here; 42501 elsewhere."""
+    if row.role is not None and not principal.may(row.role) and not (row.by_grant and principal.id):
+        raise InsufficientPrivilege(NOT_ENOUGH)
+
+
 def _note_refusal(request: web.Request, error: LakeError) -> None:
     """Puts a refusal into the audit; of a request that presents nothing, there is nothing to tell."""
-    given = _credentials_of(request)
+    given = credentials_of(request.headers)
     if given == NOTHING and request.path != "/login":
         return
     caller = request.get(CALLER)
@@ -147,11 +154,13 @@ def _note_refusal(request: web.Request, error: LakeError) -> None:
     request.app[NODE].note_refusal(error, origin, user, f"{request.method} {request.path}")
 
 
-def _credentials_of(request: web.Request) -> Credentials:
-    """The token of a Bearer header, name and password of a Basic one, the owner's key."""
-    headers = request.headers
+def credentials_of(headers: Mapping[str, str]) -> Credentials:
+    """The token of a Bearer header, name and password of a Basic one, the owner's key.
+
+    headers  by name, whose case does not matter or is lower
+    """
     owner_key = headers.get("x-lake-owner")
-    scheme, _, rest = headers.get("Authorization", "").partition(" ")
+    scheme, _, rest = headers.get("authorization", "").partition(" ")
     match scheme.lower():
         case "bearer":
             return Credentials(token=rest.strip(), owner_key=owner_key)

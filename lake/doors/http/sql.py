@@ -21,13 +21,15 @@ from lake import log
 from lake.db.accounted import Origin
 from lake.db.lent import Lent
 from lake.db.result import Result
+from lake.db.session import Session
 from lake.doors.http import encode
 from lake.doors.http.pages import Pages
-from lake.doors.http.routes import COMPRESSED, caller_of, json_answer, json_of, node_of, route
+from lake.doors.http.routes import COMPRESSED, Answer, Asked, caller_of, json_answer, json_of, node_of, route
 from lake.errors import InvalidParameter, LakeError, ProtocolViolation
 from lake.exec.memory import Budget
+from lake.net.node import Node
 from lake.net.threads import Stream
-from lake.roles import Role
+from lake.roles import Principal, Role
 
 FIRST_ROWS: Final = 10_000
 ROWS_MAX: Final = 100_000
@@ -39,7 +41,26 @@ RECALLED: Final = ("json", "arrow")  # formats of answers that are looked up on 
 PAGES: Final = web.AppKey("pages", Pages)
 
 
-@route("POST", "/sql", role=Role.READ)
+class _Statements(Struct, frozen=True):
+    """What a request asks for, with the views and tables that it brings along, in the session that it names."""
+
+    session: Session
+    format: str
+    text: str
+    params: dict[str, Any] | None
+    lent: Lent | None
+    after: int | None
+    stale_ms: int | None
+    job: str | None
+
+
+def sql_at_hand(node: Node, caller: Principal, request: Asked, body: bytes) -> Answer | None:
+    """An answer that is remembered, or a row in memory."""
+    asked = _asked(node, caller, request, body)
+    return None if asked.after is not None else _recalled(node, asked)
+
+
+@route("POST", "/sql", role=Role.READ, at_hand=sql_at_hand)
 async def sql(request: web.Request) -> web.StreamResponse:
     """Runs the statements of the body; answers the last one's result in ``format``.
 
@@ -49,23 +70,13 @@ async def sql(request: web.Request) -> web.StreamResponse:
     53200   an answer in format typed or table that holds more memory than queries may; the others come in pieces
     """
     node, caller = node_of(request), caller_of(request)
-    format = request.query.get("format", "json")
-    if format not in encode.FORMATS:
-        raise InvalidParameter(f'unknown format "{format}"', hint=f"one of {', '.join(encode.FORMATS)}")
-    asked = await _asked(request)
-    text, params = asked.text, asked.params
-    session = node.session(caller, request.headers.get("x-lake-session"))
-    session.origin = Origin("http", request.remote or "", request.headers.get("x-lake-session", ""))
-    after = _number(request, "after", 0, 2**63 - 1)
-    if after is not None:
-        await node.wait_for(after)
-    stale_ms = _number(request, "stale_ms", 0, 2**53)
-    _number(request, "spread", 0, 1)  # of a node that is alone there is nothing to spread to
-    job = request.query.get("job")
-    if format in RECALLED and job is None and asked.lent is None:
-        known = node.recall(session, text, params, stale_ms)
-        if known is not None:
-            return _response(known, _encoded(known, format), format)
+    asked = _asked(node, caller, request, await request.read())
+    if asked.after is not None:
+        await node.wait_for(asked.after)
+    known = _recalled(node, asked)
+    if known is not None:
+        return known.response()
+    format, session, text, params = asked.format, asked.session, asked.text, asked.params
     if format in ("typed", "table"):
         rows, pages = _number(request, "rows", 1, ROWS_MAX) or FIRST_ROWS, request.app[PAGES]
 
@@ -76,9 +87,13 @@ async def sql(request: web.Request) -> web.StreamResponse:
             kept = _whole(format, result, budget)
             return _response(result, encode.table(kept) if format == "table" else _typed(kept, rows, pages), format)
 
-        return await node.execute(session, text, params, job=job, stale_ms=stale_ms, lent=asked.lent, then=answer)
+        return await node.execute(
+            session, text, params, job=asked.job, stale_ms=asked.stale_ms, lent=asked.lent, then=answer
+        )
     make = partial(_pieces, format)
-    stream = await node.stream(session, text, params, job=job, stale_ms=stale_ms, lent=asked.lent, make=make)
+    stream = await node.stream(
+        session, text, params, job=asked.job, stale_ms=asked.stale_ms, lent=asked.lent, make=make
+    )
     try:
         return await _send(request, format, stream)
     finally:
@@ -104,23 +119,28 @@ async def end_session(request: web.Request) -> web.StreamResponse:
     return json_answer({"ended": True})
 
 
-class _Asked(Struct, frozen=True):
-    """A request's statements, their parameters, and the views and tables it brings along."""
+def _asked(node: Node, caller: Principal, request: Asked, body: bytes) -> _Statements:
+    format = request.query.get("format", "json")
+    if format not in encode.FORMATS:
+        raise InvalidParameter(f'unknown format "{format}"', hint=f"one of {', '.join(encode.FORMATS)}")
+    text, params, lent = _read(body, is_json=request.content_type == "application/json")
+    id = request.headers.get("x-lake-session")
+    session = node.session(caller, id)
+    session.origin = Origin("http", request.remote or "", id or "")
+    _number(request, "spread", 0, 1)  # of a node that is alone there is nothing to spread to
+    after, stale_ms = _number(request, "after", 0, 2**63 - 1), _number(request, "stale_ms", 0, 2**53)
+    return _Statements(session, format, text, params, lent, after, stale_ms, request.query.get("job"))
 
-    text: str
-    params: dict[str, Any] | None = None
-    lent: Lent | None = None
 
-
-async def _asked(request: web.Request) -> _Asked:
-    body = await request.read()
+def _read(body: bytes, *, is_json: bool) -> tuple[str, dict[str, Any] | None, Lent | None]:
+    """The text of statements, their parameters, and what they may name beside the lake's own."""
     if len(body) > SQL_BYTES_MAX:
         raise web.HTTPRequestEntityTooLarge(
             SQL_BYTES_MAX, len(body), text=f"a statement is at most {SQL_BYTES_MAX} bytes; rows go to POST /append"
         )
-    if request.content_type != "application/json":
+    if not is_json:
         try:
-            return _Asked(body.decode("utf-8"))
+            return body.decode("utf-8"), None, None
         except UnicodeDecodeError as error:
             raise ProtocolViolation(f"the body is not UTF-8: {error.reason} at byte {error.start}") from None
     parsed = json_of(body)
@@ -129,7 +149,7 @@ async def _asked(request: web.Request) -> _Asked:
     params = parsed.get("params")
     if params is not None and not isinstance(params, dict):
         raise ProtocolViolation("params is an object of names and values")
-    return _Asked(parsed["sql"], params, _lent(parsed.get("views"), parsed.get("tables")))
+    return parsed["sql"], params, _lent(parsed.get("views"), parsed.get("tables"))
 
 
 def _lent(views: Any, tables: Any) -> Lent | None:
@@ -143,6 +163,16 @@ def _lent(views: Any, tables: Any) -> Lent | None:
 
 def _are_rows(rows: Any) -> bool:
     return isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+
+
+def _recalled(node: Node, asked: _Statements) -> Answer | None:
+    """An answer on the event loop itself, where it is at hand."""
+    if asked.format not in RECALLED or asked.job is not None or asked.lent is not None:
+        return None
+    known = node.recall(asked.session, asked.text, asked.params, asked.stale_ms)
+    if known is None:
+        return None
+    return Answer(_encoded(known, asked.format), encode.CONTENT_TYPES[asked.format], _headers(known))
 
 
 def _encoded(known: Result, format: str) -> bytes:
@@ -237,7 +267,7 @@ def _headers(result: Result) -> dict[str, str]:
     return headers
 
 
-def _number(request: web.Request, name: str, low: int, high: int) -> int | None:
+def _number(request: Asked, name: str, low: int, high: int) -> int | None:
     """A whole number of the query string, or None where it is not given.
 
     22023  not a whole number from ``low`` to ``high``

@@ -21,18 +21,25 @@ from lake.db.feed import Batch
 from lake.db.result import Result
 from lake.doors.http.encode import CONTENT_TYPES, STREAMS
 from lake.doors.http.lines import json_lines
-from lake.doors.http.routes import caller_of, json_body, node_of, route
+from lake.doors.http.routes import Answer, Asked, caller_of, json_body, node_of, route
 from lake.errors import InvalidParameter, LakeError, ProgramLimitExceeded, ProtocolViolation
 from lake.net.feeds import Chunk
 from lake.net.live import EVERY_MS, Topic
-from lake.roles import Role
+from lake.net.node import Node
+from lake.roles import Principal, Role
 
 NDJSON: Final = "application/x-ndjson"
 QUERIES_MAX: Final = 1_000  # of one connection
 LIVE_BYTES_MAX: Final = 64 << 20  # of one answer, which a topic keeps
 
 
-@route("GET", "/lookup/{table}/{key}", role=Role.READ)
+def lookup_at_hand(node: Node, caller: Principal, request: Asked, body: bytes) -> Answer | None:
+    """The row, where memory tells."""
+    found = node.lookup_at_hand(caller, request.match_info["table"], request.match_info["key"])
+    return None if found is None else _row(found)
+
+
+@route("GET", "/lookup/{table}/{key}", role=Role.READ, at_hand=lookup_at_hand)
 async def lookup(request: web.Request) -> web.StreamResponse:
     """The current row of a key of a keyed table: an array with the row, or an empty array.
 
@@ -40,8 +47,11 @@ async def lookup(request: web.Request) -> web.StreamResponse:
     42P16   the table has no key      22023, 22P02  a key that is none of its
     """
     given = request.match_info
-    found = await node_of(request).lookup(caller_of(request), given["table"], given["key"])
-    return web.Response(body=b"".join(STREAMS["json"](found)), content_type=CONTENT_TYPES["json"])
+    return _row(await node_of(request).lookup(caller_of(request), given["table"], given["key"])).response()
+
+
+def _row(found: Result) -> Answer:
+    return Answer(b"".join(STREAMS["json"](found)), CONTENT_TYPES["json"])
 
 
 @route("GET", "/watch/{table}", role=Role.READ)
