@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from types import FunctionType
 from typing import Any, Final, cast
 
 import numba
+from llvmlite import ir
 from llvmlite.binding import ffi
 from numba.core import typed_passes, types, untyped_passes
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import PassManager
+
+from lake.primitives import prefetch
 
 PASSES: Final = (
     untyped_passes.TranslateByteCode, untyped_passes.FixupArgs, untyped_passes.IRProcessing,
@@ -77,3 +81,30 @@ with suppress(AttributeError):  # no part of llvmlite's documented interface: wi
     for _entered, _left in tuple(ffi.lib._lock._cblist):
         # Numba's clocks of how long LLVM is waited for: 200,000 events that nobody listens to.
         ffi.unregister_lock_callback(_entered, _left)
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+PREFETCH: Final = "llvm.prefetch.p0i8"
+
+def _type_prefetch(_context: Any) -> Callable[[Any, Any], Any]:
+    return lambda array, index: types.void
+
+
+def _lower_prefetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """LLVM's ``prefetch`` of the bytes at ``index`` steps of the first axis: to read, kept in all caches, data."""
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    index = context.cast(builder, arguments[1], signature.args[1], types.intp)
+    step = builder.extract_value(array.strides, 0)
+    word, place = ir.IntType(32), ir.IntType(8).as_pointer()
+    function = builder.module.globals.get(PREFETCH)
+    if function is None:
+        function = ir.Function(builder.module, ir.FunctionType(ir.VoidType(), [place, word, word, word]), PREFETCH)
+    at = builder.gep(builder.bitcast(array.data, place), [builder.mul(index, step)])
+    builder.call(function, [at, word(0), word(3), word(1)])
+    return context.get_dummy_value()
+
+
+extending: Any = import_module("numba.extending")
+extending.type_callable(prefetch)(_type_prefetch)
+extending.lower_builtin(prefetch, types.Array, types.Integer)(_lower_prefetch)

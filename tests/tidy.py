@@ -30,7 +30,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 # Lower stands first. The package `lake` itself is the embedded API and may import everything, as the program may.
 LAYERS: Final = ("foundation", "storage", "sql", "exec", "db", "net", "doors", "program")
 FOUNDATION: Final = (
-    "errors", "types", "arrow_names", "narrow", "rows", "config", "roles", "clock", "metrics", "log", "compiled",
+    "errors", "types", "arrow_names", "narrow", "rows", "config", "roles", "clock", "metrics", "log", "compiled", "primitives",
     "compiler", "late", "scram",
 )  # fmt: skip
 PROGRAM: Final = ("__init__", "__main__", "cli", "shell", "workspace", "connection", "client", "docs", "embedded")

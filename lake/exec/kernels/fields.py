@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from lake.exec.kernels import kernel, rehearsal
+from lake.primitives import copy_bytes
 
 PLAIN, DELIMITER, NEWLINE, RETURN, BACKSLASH, QUOTE = range(6)
 """What a byte is, as ``kinds`` tells for each of 256."""
@@ -234,9 +235,7 @@ def gather_texts(body: Any, starts: Any, lengths: Any, offsets: Any, made: Any) 
     place = np.int64(0)
     offsets[0] = 0
     for row in range(lengths.size):
-        start = np.int64(starts[row])
-        for index in range(np.int64(lengths[row])):
-            made[place + index] = body[start + index]
+        copy_bytes(body, starts[row], made, place, lengths[row])
         place += max(np.int64(lengths[row]), np.int64(0))
         offsets[row + 1] = place
 

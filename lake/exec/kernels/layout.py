@@ -13,6 +13,7 @@ import numpy as np
 
 from lake.exec.kernels import kernel, rehearsal
 from lake.exec.kernels.views import ALL_VALID
+from lake.primitives import copy_bytes
 
 
 @kernel
@@ -51,8 +52,7 @@ def place_fields(offsets: Any, characters: Any, valid: Any, places: Any, out: An
         out[at], out[at + 1] = size >> 24 & 255, size >> 16 & 255
         out[at + 2], out[at + 3] = size >> 8 & 255, size & 255
         at += 4
-        for place in range(size):
-            out[at + place] = characters[start + place]
+        copy_bytes(characters, start, out, at, size)
         places[row] = at + size
 
 
@@ -67,14 +67,12 @@ def place_lines(
     for row in range(places.size):
         at = places[row]
         if valid.size > 0 and valid[row] == 0:
-            for place in range(null.size):
-                out[at + place] = null[place]
+            copy_bytes(null, 0, out, at, null.size)
             at += null.size
         else:
             start = np.int64(offsets[row])
             size = np.int64(offsets[row + 1]) - start
-            for place in range(size):
-                out[at + place] = characters[start + place]
+            copy_bytes(characters, start, out, at, size)
             at += size
         out[at] = behind
         places[row] = at + 1

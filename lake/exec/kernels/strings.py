@@ -20,6 +20,7 @@ from lake.exec.kernels import kernel, rehearsal
 from lake.exec.kernels.hashing import load_word, same_bytes
 from lake.exec.kernels.order import swap_bytes
 from lake.exec.kernels.views import Ints, mask_of, text_array, text_of, to_array, valid_of
+from lake.primitives import copy_bytes
 
 ANY_CHARACTER, ANY_TEXT = 256, 257
 """Tokens of a pattern beside the bytes 0 .. 255: ``_`` and ``%``."""
@@ -389,8 +390,7 @@ def copy_texts(characters: Any, starts: Any, sizes: Any, offsets: Any, out: Any)
     at = np.int64(0)
     offsets[0] = 0
     for row in range(starts.size):
-        for index in range(sizes[row]):
-            out[at + index] = characters[starts[row] + index]
+        copy_bytes(characters, starts[row], out, at, sizes[row])
         at += sizes[row]
         offsets[row + 1] = at
 

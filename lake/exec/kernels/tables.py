@@ -19,6 +19,7 @@ import numpy as np
 from lake.exec.kernels import kernel, rehearsal
 from lake.exec.kernels.hashing import MIX2, mix
 from lake.exec.kernels.views import ALL_VALID, Ints
+from lake.primitives import prefetch
 
 DENSE_SLOTS_MAX: Final = 1 << 24
 """Words within such a range are looked up in an array (64 MB at most, of which only touched pages take memory)."""
@@ -28,6 +29,8 @@ GROWTH_HALVES: Final = 1 << 18  # beyond so many words a table doubles, below it
 SAMPLE_WORDS: Final = 1 << 10
 COUNT, NULL_NUMBER, USED_BYTES = 0, 1, 2  # fields of a table's ``state``; NULL_NUMBER holds the number plus 1
 THIRTY_TWO: Final = np.uint64(32)
+AHEAD: Final = 16
+"""Rows ahead for which memory is asked for: at 4 ns a row of work, about as long as memory takes."""
 
 
 # --- words -----------------------------------------------------------------------------------------------------------
@@ -130,6 +133,8 @@ def insert_words(words: Any, valid: Any, start: Any, slots: Any, known: Any, sta
         shift -= np.uint64(1)
     limit = slots.size >> 2
     for row in range(start, words.size):
+        if row + AHEAD < words.size:
+            prefetch(slots, 2 * word_slot(words[row + AHEAD], shift))
         if has_nulls and valid[row] == 0:
             if state[NULL_NUMBER] == 0:
                 known[state[COUNT]] = 0
@@ -168,6 +173,8 @@ def find_words(words: Any, valid: Any, slots: Any, null_number: Any, numbers: An
         size >>= 1
         shift -= np.uint64(1)
     for row in range(words.size):
+        if row + AHEAD < words.size:
+            prefetch(slots, 2 * word_slot(words[row + AHEAD], shift))
         if has_nulls and valid[row] == 0:
             numbers[row] = null_number
             continue
@@ -322,8 +329,27 @@ def hash_row(rows: Any, row: Any) -> Any:
 
 
 @kernel
+def hash_rows(rows: Any, start: Any, hashes: Any) -> None:
+    """``hash_row`` of rows from ``start`` on, as int64."""
+    for row in range(start, rows.shape[0]):
+        hashes[row] = np.int64(hash_row(rows, row))
+
+
+@kernel
+def prefetch_row(hashes: Any, row: Any, slots: Any, known: Any) -> None:
+    """Asks for what a row ``2 * AHEAD`` further needs first, its slot, and for what the one ``AHEAD`` further needs then."""
+    mask = np.uint64((slots.size >> 1) - 1)
+    if row + 2 * AHEAD < hashes.size:
+        prefetch(slots, 2 * (np.uint64(hashes[row + 2 * AHEAD]) & mask))
+    if row + AHEAD < hashes.size:
+        number = np.int64(slots[2 * (np.uint64(hashes[row + AHEAD]) & mask) + np.uint64(1)])
+        if number > 0:
+            prefetch(known, number - 1)
+
+
+@kernel
 def insert_rows(rows: Any, start: Any, slots: Any, known: Any, state: Any, numbers: Any) -> Any:
-    """Numbers rows from row ``start`` on; answers the row it stopped at.
+    """Numbers rows from row ``start`` on; answers the row it stopped at. ``numbers`` holds hashes before it holds numbers.
 
     rows   int64[rows, width]  in      slots    uint64[2 * size]  in/out  hash and number plus 1, side by side
     known  int64[any, width]   in/out  rows by number, room for one more per row
@@ -332,8 +358,10 @@ def insert_rows(rows: Any, start: Any, slots: Any, known: Any, state: Any, numbe
     mask = np.uint64((slots.size >> 1) - 1)
     limit = slots.size >> 2
     width = rows.shape[1]
+    hash_rows(rows, start, numbers)
     for row in range(start, rows.shape[0]):
-        hashed = hash_row(rows, row)
+        prefetch_row(numbers, row, slots, known)
+        hashed = np.uint64(numbers[row])
         slot = hashed & mask
         while True:
             number = np.int64(slots[2 * slot + np.uint64(1)])
@@ -363,8 +391,10 @@ def find_rows(rows: Any, slots: Any, known: Any, numbers: Any) -> None:
     """``insert_rows`` without inserting: -1 for what is absent."""
     mask = np.uint64((slots.size >> 1) - 1)
     width = rows.shape[1]
+    hash_rows(rows, 0, numbers)
     for row in range(rows.shape[0]):
-        hashed = hash_row(rows, row)
+        prefetch_row(numbers, row, slots, known)
+        hashed = np.uint64(numbers[row])
         slot = hashed & mask
         while True:
             number = np.int64(slots[2 * slot + np.uint64(1)])

@@ -3,7 +3,7 @@
     table.insert(["a", "bc", "a"])  -> [0, 1, 0]
     table.texts                     -> offsets [0, 1, 3], bytes "abc"
 
-A batch is looked up in phases, hashes, then slots, then bytes, so that memory is waited for by many rows at once; only
+A batch is looked up in phases, hashes, then slots, then bytes, each of which asks for the memory of rows further on; only
 texts that are absent are inserted one by one. Finding 6 million texts among 1 million took 1,234 ms row by row, 153 so.
 """
 
@@ -15,20 +15,24 @@ import numpy as np
 
 from lake.exec.kernels import kernel, rehearsal
 from lake.exec.kernels.hashing import hash_entries, same_bytes
-from lake.exec.kernels.tables import COUNT, SLOTS_MIN, USED_BYTES, grown, wider_slots
+from lake.exec.kernels.tables import AHEAD, COUNT, SLOTS_MIN, USED_BYTES, grown, wider_slots
 from lake.exec.kernels.views import ALL_VALID, Ints
+from lake.primitives import copy_bytes, prefetch
 
 PIECE_ROWS: Final = 1 << 16
+LINE_BYTES: Final = 64  # of the processor's caches
 
 
 @kernel
 def guess_texts(hashes: Any, slots: Any, numbers: Any) -> None:
     """The number that each hash has, -1 where none has it: hashes uint64[rows] in, numbers int64[rows] out.
 
-    Nothing here waits for a row's bytes, so that the processor fetches the slots of many rows at once.
+    Nothing here waits for a row's bytes.
     """
     mask = np.uint64((slots.size >> 1) - 1)
     for row in range(hashes.size):
+        if row + AHEAD < hashes.size:
+            prefetch(slots, 2 * (hashes[row + AHEAD] & mask))
         hashed = hashes[row]
         slot = hashed & mask
         number = np.int64(slots[2 * slot + np.uint64(1)])
@@ -55,6 +59,17 @@ def find_text(characters: Any, first: Any, size: Any, hashed: Any, slots: Any, e
 
 
 @kernel
+def prefetch_text(numbers: Any, row: Any, ends: Any, kept: Any) -> None:
+    """Asks for where the text of a row ``2 * AHEAD`` further lies, and for the bytes of the one ``AHEAD`` further."""
+    if row + 2 * AHEAD < numbers.size:
+        prefetch(ends, numbers[row + 2 * AHEAD])
+    if row + AHEAD < numbers.size and numbers[row + AHEAD] >= 0:
+        at = ends[numbers[row + AHEAD]]
+        prefetch(kept, at)
+        prefetch(kept, at + LINE_BYTES)
+
+
+@kernel
 def check_texts(
     offsets: Any, characters: Any, valid: Any, hashes: Any, slots: Any, ends: Any, kept: Any, numbers: Any
 ) -> Any:
@@ -67,6 +82,7 @@ def check_texts(
     has_nulls = valid.size > 0
     missing = 0
     for row in range(numbers.size):
+        prefetch_text(numbers, row, ends, kept)
         if has_nulls and valid[row] == 0:
             numbers[row] = 0
             continue
@@ -96,7 +112,10 @@ def insert_texts(
     state    int64[3]               in/out  numbers     int64[rows]  in/out
     """
     limit = slots.size >> 2
+    mask = np.uint64((slots.size >> 1) - 1)
     for row in range(start, numbers.size):
+        if row + AHEAD < numbers.size and numbers[row + AHEAD] < 0:
+            prefetch(slots, 2 * (hashes[row + AHEAD] & mask))
         if numbers[row] >= 0:
             continue
         first = np.int64(offsets[row])
@@ -107,8 +126,7 @@ def insert_texts(
             if state[COUNT] >= limit:
                 return row
             used = state[USED_BYTES]
-            for index in range(size):
-                kept[used + index] = characters[first + index]
+            copy_bytes(characters, first, kept, used, size)
             state[USED_BYTES] = used + size
             state[COUNT] += 1
             number = state[COUNT]

@@ -13,6 +13,7 @@ import numpy as np
 
 from lake.exec.kernels import allocating_kernel, kernel, rehearsal
 from lake.exec.kernels.views import ALL_VALID
+from lake.primitives import copy_bytes
 
 NUMERIC_BYTES_MAX: Final = 28  # eight of head and ten groups of four digits: a short decimal has no more
 _BEFORE: Final = 5  # groups before the point
@@ -95,9 +96,7 @@ def gather_bytes(body: Any, starts: Any, lengths: Any, offsets: Any, made: Any) 
     made uint8[..] out.
     """
     for row in range(starts.size):
-        start, place = starts[row], offsets[row]
-        for index in range(lengths[row]):
-            made[place + index] = body[start + index]
+        copy_bytes(body, starts[row], made, offsets[row], lengths[row])
 
 
 @kernel

@@ -21,6 +21,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from lake.compiled import kernel, rehearsal
+from lake.primitives import copy_bytes
 from lake.types import BOOLEAN, Date, Decimal, Float, Integer, Text, Time, Timestamp, Type
 from lake.types import Bytes as Bytea
 
@@ -340,8 +341,7 @@ def gather_bytes(data: Any, offsets: Any, rows: Any, out: Any, out_offsets: Any)
     """Copies the bytes of ``rows``, one after another."""
     for row in range(rows.size):
         start, at = offsets[rows[row]], out_offsets[row]
-        for place in range(out_offsets[row + 1] - at):
-            out[at + place] = data[start + place]
+        copy_bytes(data, start, out, at, out_offsets[row + 1] - at)
 
 
 @kernel
