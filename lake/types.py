@@ -95,6 +95,9 @@ class Boolean(Type, frozen=True, eq=False):
     arrow = pa.bool_()
 
 
+_INTEGERS: Final = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+
+
 class Integer(Type, frozen=True, eq=False):
     """A signed integer of 8, 16, 32 or 64 bits."""
 
@@ -106,7 +109,7 @@ class Integer(Type, frozen=True, eq=False):
 
     @property
     def arrow(self) -> pa.DataType:
-        return {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[self.bits]
+        return _INTEGERS[self.bits]
 
     @property
     def digits(self) -> int:

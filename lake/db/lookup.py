@@ -12,7 +12,6 @@ from lake.db.result import Result
 from lake.errors import InvalidParameter, InvalidTableDefinition
 from lake.exec.cast import cast
 from lake.exec.constants import physical_values
-from lake.sql import bound
 from lake.storage.tables.read import Wanted
 from lake.types import TEXT, Integer, Text, Type
 
@@ -31,12 +30,13 @@ def look_up(database: Database, name: tuple[str, ...], key: str, *, peek: bool =
     """
     lake = database.lake
     state = lake.state
-    table = find_table(state, name, database.name)
-    known = database.repeats.point(("row", table.id, state.definitions), lambda: row_read(table))
-    texts = _texts(table, key)
-    values = known.values(texts) if known is not None and len(texts) == len(known.key) else None
+    known = database.repeats.point(
+        ("row", name, state.definitions), lambda: row_read(find_table(state, name, database.name))
+    )
+    values = None if known is None else known.values_of(key.split(",") if len(known.key) > 1 else [key])
     if known is not None and values is not None and peek:
         return known.peek(lake, state, values)
+    table = find_table(state, name, database.name)
     if values is None:
         values = _values(table, key)
     wanted = [Wanted.named(column) for column in table.columns]
@@ -47,11 +47,6 @@ def look_up(database: Database, name: tuple[str, ...], key: str, *, peek: bool =
     names = tuple([column.name for column in table.columns])
     types = tuple([column.type for column in table.columns])
     return Result(names, types, "SELECT", version=state.number, source=rows)
-
-
-def _texts(table: Table, key: str) -> dict[str, bound.Literal]:
-    texts = key.split(",") if len(table.design.key) > 1 else [key]
-    return {str(number): bound.Literal(TEXT, text) for number, text in enumerate(texts, 1)}
 
 
 def _values(table: Table, key: str) -> list[object]:

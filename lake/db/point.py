@@ -64,6 +64,14 @@ class PointRead:
             found.append(value)
         return found
 
+    def values_of(self, texts: Sequence[str]) -> list[object] | None:
+        """As ``values``, of the key's values as texts."""
+        if len(texts) != len(self.key):
+            return None
+        found: list[object]
+        found = [whole_number(text, type) if isinstance(type, Integer) else text for text, (_, type) in zip(texts, self.key)]
+        return None if None in found else found
+
     def rows(self, snapshot: Snapshot, values: list[object]) -> list[pa.RecordBatch]:
         """The row, or none, as batches of ``wanted``."""
         return snapshot.table_by_id(self.table).lookup(values, self.wanted)

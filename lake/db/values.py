@@ -16,7 +16,7 @@ import pyarrow as pa
 from lake.exec.cast import cast
 from lake.exec.constants import map_entries
 from lake.rows import physical_array
-from lake.types import BOOLEAN, REAL, TEXT, Bytes, Decimal, Float, Integer, Json, List, Map, Null, Struct, Text, Type
+from lake.types import BOOLEAN, TEXT, Bytes, Decimal, Float, Integer, Json, List, Map, Null, Struct, Text, Type
 
 SAFE_INTEGER: Final = 1 << 53  # beyond it a JSON reader that keeps numbers as doubles loses digits
 
@@ -139,12 +139,16 @@ def json_objects(batch: pa.RecordBatch, names: Sequence[str], types: Sequence[Ty
 
 def json_rows(rows: Sequence[tuple[Any, ...]], names: Sequence[str], types: Sequence[Type]) -> list[dict[str, Any]]:
     """``json_objects`` of a few rows of plain values: whole numbers, texts, truths and numbers with a fraction."""
-    makes = [_float if isinstance(type, Float) else None for type in types]
+    makes = [None if not isinstance(type, Float) else _float if type.bits == 64 else _single for type in types]
     return [
         {
-            name: value if make is None else make(float(str(np.float32(value))) if type == REAL else value)
-            for name, value, make, type in zip(names, row, makes, types, strict=True)
+            name: value if make is None else make(value)
+            for name, value, make in zip(names, row, makes, strict=True)
             if value is not None
         }
         for row in rows
     ]
+
+
+def _single(value: float) -> float | str | None:
+    return _float(float(str(np.float32(value))))

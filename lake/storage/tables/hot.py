@@ -62,7 +62,7 @@ class HotColumns:
             return None
         with self._lock:
             found = self._kept.get(key)
-            if found is None or found.type != type or found.stamp != stamp:
+            if found is None or (found.type is not type and found.type != type) or found.stamp != stamp:
                 self.misses += 1
                 return None
             self.hits += 1
