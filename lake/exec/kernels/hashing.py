@@ -32,7 +32,8 @@ MIX: Final = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio,
 MIX2: Final = np.uint64(0xD6E8FEB86659FD93)  # degski's multiplier: odd, good avalanche between shifts by 32
 NULL_HASH: Final = np.uint64(0x4CF5AD432745937F)
 NAN_BITS: Final = np.int64(0x7FF8000000000000)
-ONE, SEVEN, EIGHT, THIRTY_TWO = np.uint64(1), np.uint64(7), np.uint64(8), np.uint64(32)
+ONE, TWO, SEVEN, EIGHT, THIRTY_TWO = np.uint64(1), np.uint64(2), np.uint64(7), np.uint64(8), np.uint64(32)
+# Unsigned: a signed place of an array is looked at whether it counts from the end.
 
 
 @kernel

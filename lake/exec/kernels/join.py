@@ -20,10 +20,11 @@ from lake.exec.kernels import kernel, rehearsal
 from lake.exec.kernels.groups import GroupTable
 from lake.exec.kernels.hashing import hash_columns, words_of
 from lake.exec.kernels.ranges import rows_known
-from lake.exec.kernels.tables import bounds
+from lake.exec.kernels.tables import AHEAD, bounds
 from lake.exec.kernels.taking import taken
 from lake.exec.kernels.views import ALL_VALID, AnyArray, Ints, is_fixed, mask_of, single, valid_of, values_of
 from lake.narrow import widened
+from lake.primitives import prefetch
 
 BITMAP_BITS_MAX: Final = 1 << 27
 """Key ranges up to this (16 MB of bits) are filtered exactly, where they are not emptier than one key in 256 numbers."""
@@ -93,6 +94,10 @@ def fill_pairs(numbers: Any, starts: Any, rows: Any, keeps_all: Any, probe_rows:
     """
     pair = 0
     for row in range(numbers.size):
+        if row + 2 * AHEAD < numbers.size:
+            prefetch(starts, numbers[row + 2 * AHEAD])
+        if row + AHEAD < numbers.size and numbers[row + AHEAD] >= 0:
+            prefetch(rows, starts[numbers[row + AHEAD]])
         number = numbers[row]
         if number >= 0:
             for index in range(starts[number], starts[number + 1]):

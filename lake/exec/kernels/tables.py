@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from lake.exec.kernels import kernel, rehearsal
-from lake.exec.kernels.hashing import MIX2, mix
+from lake.exec.kernels.hashing import MIX2, ONE, TWO, mix
 from lake.exec.kernels.views import ALL_VALID, Ints
 from lake.primitives import prefetch
 
@@ -64,22 +64,24 @@ def insert_dense(words: Any, valid: Any, low: Any, dense: Any, known: Any, state
     state  int64[3]      in/out                                       numbers  int64[rows]  out
     """
     has_nulls = valid.size > 0
+    count = state[COUNT]
     for row in range(words.size):
         if has_nulls and valid[row] == 0:
             if state[NULL_NUMBER] == 0:
-                known[state[COUNT]] = 0
-                state[COUNT] += 1
-                state[NULL_NUMBER] = state[COUNT]
+                known[count] = 0
+                count += 1
+                state[NULL_NUMBER] = count
             numbers[row] = state[NULL_NUMBER] - 1
             continue
         slot = np.uint64(words[row] - low)
         number = dense[slot]
         if number == 0:
-            known[state[COUNT]] = words[row]
-            state[COUNT] += 1
-            number = np.int32(state[COUNT])
+            known[count] = words[row]
+            count += 1
+            number = np.int32(count)
             dense[slot] = number
         numbers[row] = number - 1
+    state[COUNT] = count
 
 
 @kernel
@@ -131,34 +133,36 @@ def insert_words(words: Any, valid: Any, start: Any, slots: Any, known: Any, sta
     while size > 1:
         size >>= 1
         shift -= np.uint64(1)
-    limit = slots.size >> 2
+    limit, count = slots.size >> 2, state[COUNT]
     for row in range(start, words.size):
         if row + AHEAD < words.size:
-            prefetch(slots, 2 * word_slot(words[row + AHEAD], shift))
+            prefetch(slots, TWO * word_slot(words[row + AHEAD], shift))
         if has_nulls and valid[row] == 0:
             if state[NULL_NUMBER] == 0:
-                known[state[COUNT]] = 0
-                state[COUNT] += 1
-                state[NULL_NUMBER] = state[COUNT]
+                known[count] = 0
+                count += 1
+                state[NULL_NUMBER] = count
             numbers[row] = state[NULL_NUMBER] - 1
             continue
         word = words[row]
         slot = word_slot(word, shift)
         while True:
-            number = slots[2 * slot + np.uint64(1)]
+            number = slots[TWO * slot + ONE]
             if number == 0:
-                if state[COUNT] >= limit:
+                if count >= limit:
+                    state[COUNT] = count
                     return row
-                known[state[COUNT]] = word
-                state[COUNT] += 1
-                number = state[COUNT]
-                slots[2 * slot] = word
-                slots[2 * slot + np.uint64(1)] = number
+                known[count] = word
+                count += 1
+                number = count
+                slots[TWO * slot] = word
+                slots[TWO * slot + ONE] = number
                 break
-            if slots[2 * slot] == word:
+            if slots[TWO * slot] == word:
                 break
-            slot = (slot + np.uint64(1)) & mask
+            slot = (slot + ONE) & mask
         numbers[row] = number - 1
+    state[COUNT] = count
     return words.size
 
 
@@ -174,16 +178,16 @@ def find_words(words: Any, valid: Any, slots: Any, null_number: Any, numbers: An
         shift -= np.uint64(1)
     for row in range(words.size):
         if row + AHEAD < words.size:
-            prefetch(slots, 2 * word_slot(words[row + AHEAD], shift))
+            prefetch(slots, TWO * word_slot(words[row + AHEAD], shift))
         if has_nulls and valid[row] == 0:
             numbers[row] = null_number
             continue
         word = words[row]
         slot = word_slot(word, shift)
-        number = slots[2 * slot + np.uint64(1)]
-        while number != 0 and slots[2 * slot] != word:
-            slot = (slot + np.uint64(1)) & mask
-            number = slots[2 * slot + np.uint64(1)]
+        number = slots[TWO * slot + ONE]
+        while number != 0 and slots[TWO * slot] != word:
+            slot = (slot + ONE) & mask
+            number = slots[TWO * slot + ONE]
         numbers[row] = number - 1
 
 
@@ -340,9 +344,9 @@ def prefetch_row(hashes: Any, row: Any, slots: Any, known: Any) -> None:
     """Asks for what a row ``2 * AHEAD`` further needs first, its slot, and for what the one ``AHEAD`` further needs then."""
     mask = np.uint64((slots.size >> 1) - 1)
     if row + 2 * AHEAD < hashes.size:
-        prefetch(slots, 2 * (np.uint64(hashes[row + 2 * AHEAD]) & mask))
+        prefetch(slots, TWO * (np.uint64(hashes[row + 2 * AHEAD]) & mask))
     if row + AHEAD < hashes.size:
-        number = np.int64(slots[2 * (np.uint64(hashes[row + AHEAD]) & mask) + np.uint64(1)])
+        number = np.int64(slots[TWO * (np.uint64(hashes[row + AHEAD]) & mask) + ONE])
         if number > 0:
             prefetch(known, number - 1)
 
@@ -356,7 +360,7 @@ def insert_rows(rows: Any, start: Any, slots: Any, known: Any, state: Any, numbe
     state  int64[3]            in/out  numbers  int64[rows]       out
     """
     mask = np.uint64((slots.size >> 1) - 1)
-    limit = slots.size >> 2
+    limit, count = slots.size >> 2, state[COUNT]
     width = rows.shape[1]
     hash_rows(rows, start, numbers)
     for row in range(start, rows.shape[0]):
@@ -364,25 +368,27 @@ def insert_rows(rows: Any, start: Any, slots: Any, known: Any, state: Any, numbe
         hashed = np.uint64(numbers[row])
         slot = hashed & mask
         while True:
-            number = np.int64(slots[2 * slot + np.uint64(1)])
+            number = np.int64(slots[TWO * slot + ONE])
             if number == 0:
-                if state[COUNT] >= limit:
+                if count >= limit:
+                    state[COUNT] = count
                     return row
                 for column in range(width):
-                    known[state[COUNT], column] = rows[row, column]
-                state[COUNT] += 1
-                number = state[COUNT]
-                slots[2 * slot] = hashed
-                slots[2 * slot + np.uint64(1)] = np.uint64(number)
+                    known[count, column] = rows[row, column]
+                count += 1
+                number = count
+                slots[TWO * slot] = hashed
+                slots[TWO * slot + ONE] = np.uint64(number)
                 break
-            if slots[2 * slot] == hashed:
+            if slots[TWO * slot] == hashed:
                 is_same = True
                 for column in range(width):
                     is_same &= known[number - 1, column] == rows[row, column]
                 if is_same:
                     break
-            slot = (slot + np.uint64(1)) & mask
+            slot = (slot + ONE) & mask
         numbers[row] = number - 1
+    state[COUNT] = count
     return rows.shape[0]
 
 
@@ -397,16 +403,16 @@ def find_rows(rows: Any, slots: Any, known: Any, numbers: Any) -> None:
         hashed = np.uint64(numbers[row])
         slot = hashed & mask
         while True:
-            number = np.int64(slots[2 * slot + np.uint64(1)])
+            number = np.int64(slots[TWO * slot + ONE])
             if number == 0:
                 break
-            if slots[2 * slot] == hashed:
+            if slots[TWO * slot] == hashed:
                 is_same = True
                 for column in range(width):
                     is_same &= known[number - 1, column] == rows[row, column]
                 if is_same:
                     break
-            slot = (slot + np.uint64(1)) & mask
+            slot = (slot + ONE) & mask
         numbers[row] = number - 1
 
 
@@ -417,10 +423,10 @@ def move_slots(slots: Any, wider: Any) -> None:
     for index in range(slots.size >> 1):
         if slots[2 * index + 1] != 0:
             slot = slots[2 * index] & mask
-            while wider[2 * slot + np.uint64(1)] != 0:
-                slot = (slot + np.uint64(1)) & mask
-            wider[2 * slot] = slots[2 * index]
-            wider[2 * slot + np.uint64(1)] = slots[2 * index + 1]
+            while wider[TWO * slot + ONE] != 0:
+                slot = (slot + ONE) & mask
+            wider[TWO * slot] = slots[2 * index]
+            wider[TWO * slot + ONE] = slots[2 * index + 1]
 
 
 class RowTable:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from lake.exec.kernels import kernel, rehearsal
-from lake.exec.kernels.hashing import hash_entries, same_bytes
+from lake.exec.kernels.hashing import ONE, TWO, hash_entries, same_bytes
 from lake.exec.kernels.tables import AHEAD, COUNT, SLOTS_MIN, USED_BYTES, grown, wider_slots
 from lake.exec.kernels.views import ALL_VALID, Ints
 from lake.primitives import copy_bytes, prefetch
@@ -32,13 +32,13 @@ def guess_texts(hashes: Any, slots: Any, numbers: Any) -> None:
     mask = np.uint64((slots.size >> 1) - 1)
     for row in range(hashes.size):
         if row + AHEAD < hashes.size:
-            prefetch(slots, 2 * (hashes[row + AHEAD] & mask))
+            prefetch(slots, TWO * (hashes[row + AHEAD] & mask))
         hashed = hashes[row]
         slot = hashed & mask
-        number = np.int64(slots[2 * slot + np.uint64(1)])
-        while number != 0 and slots[2 * slot] != hashed:
-            slot = (slot + np.uint64(1)) & mask
-            number = np.int64(slots[2 * slot + np.uint64(1)])
+        number = np.int64(slots[TWO * slot + ONE])
+        while number != 0 and slots[TWO * slot] != hashed:
+            slot = (slot + ONE) & mask
+            number = np.int64(slots[TWO * slot + ONE])
         numbers[row] = number - 1
 
 
@@ -48,14 +48,14 @@ def find_text(characters: Any, first: Any, size: Any, hashed: Any, slots: Any, e
     mask = np.uint64((slots.size >> 1) - 1)
     slot = hashed & mask
     while True:
-        number = np.int64(slots[2 * slot + np.uint64(1)])
+        number = np.int64(slots[TWO * slot + ONE])
         if number == 0:
             return slot
-        if slots[2 * slot] == hashed:
+        if slots[TWO * slot] == hashed:
             at = ends[number - 1]
             if ends[number] - at == size and same_bytes(characters, first, kept, at, size):
                 return slot
-        slot = (slot + np.uint64(1)) & mask
+        slot = (slot + ONE) & mask
 
 
 @kernel
@@ -94,7 +94,7 @@ def check_texts(
         size = np.int64(offsets[row + 1]) - first
         if ends[number + 1] - at != size or not same_bytes(characters, first, kept, at, size):
             slot = find_text(characters, first, size, hashes[row], slots, ends, kept)
-            numbers[row] = np.int64(slots[2 * slot + np.uint64(1)]) - 1
+            numbers[row] = np.int64(slots[TWO * slot + ONE]) - 1
             missing += np.int64(numbers[row] < 0)
     return missing
 
@@ -115,13 +115,13 @@ def insert_texts(
     mask = np.uint64((slots.size >> 1) - 1)
     for row in range(start, numbers.size):
         if row + AHEAD < numbers.size and numbers[row + AHEAD] < 0:
-            prefetch(slots, 2 * (hashes[row + AHEAD] & mask))
+            prefetch(slots, TWO * (hashes[row + AHEAD] & mask))
         if numbers[row] >= 0:
             continue
         first = np.int64(offsets[row])
         size = np.int64(offsets[row + 1]) - first
         slot = find_text(characters, first, size, hashes[row], slots, ends, kept)
-        number = np.int64(slots[2 * slot + np.uint64(1)])
+        number = np.int64(slots[TWO * slot + ONE])
         if number == 0:
             if state[COUNT] >= limit:
                 return row
@@ -131,8 +131,8 @@ def insert_texts(
             state[COUNT] += 1
             number = state[COUNT]
             ends[number] = used + size
-            slots[2 * slot] = hashes[row]
-            slots[2 * slot + np.uint64(1)] = np.uint64(number)
+            slots[TWO * slot] = hashes[row]
+            slots[TWO * slot + ONE] = np.uint64(number)
         numbers[row] = number - 1
     return numbers.size
 
