@@ -103,9 +103,10 @@ def _jit(function: FunctionType, *, allocates: bool, inner: bool) -> Callable[..
     bound.__module__ = function.__module__
     bound.__qualname__ = function.__qualname__ + _stamp_of_callees(function) + ("_inner" if inner else "")
     made = import_module("lake.compiler").compiled(bound, allocates=allocates, inner=inner)
-    made._cache._cache_file = kept_code()(
-        made._cache.cache_path, made._cache._impl.filename_base, made._cache._impl.locator.get_source_stamp()
-    )
+    if made._cache.cache_path is not None:
+        made._cache._cache_file = kept_code()(
+            made._cache.cache_path, made._cache._impl.filename_base, made._cache._impl.locator.get_source_stamp()
+        )
     return made  # type: ignore[no-any-return]
 
 

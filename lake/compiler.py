@@ -1,35 +1,97 @@
-"""How Numba compiles kernels: only the passes they need, which is most of a node's first start on a machine.
+"""How Numba compiles kernels: only what they need of it, which is most of a node's first start on a machine.
 
-Five sixths of the time go into Numba's own Python, not into LLVM. ``lake.compiled`` imports this with Numba itself, when
-the first kernel runs.
+Half of the time goes into Numba's own Python, the rest into LLVM. ``lake.compiled`` imports this with Numba itself, when
+the first kernel runs. What is changed of Numba itself is so only while a kernel is compiled: ``lake.shortcuts``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from importlib import import_module
 from types import FunctionType
 from typing import Any, Final, cast
 
 import numba
 from llvmlite import ir
-from llvmlite.binding import ffi
 from numba.core import typed_passes, types, untyped_passes
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
-from numba.core.compiler_machinery import PassManager
+from numba.core.compiler_machinery import LoweringPass, PassManager, register_pass
 
 from lake.primitives import prefetch
+from lake.shortcuts import shortcuts
 
-PASSES: Final = (
+
+class KernelLibrary(JITCodeLibrary):
+    """The machine code of a kernel that makes no arrays.
+
+    Numba has LLVM go over each function, then over the module to bring the counts of who holds an array together, and then
+    over the module again. Where nothing is counted the last is enough.
+    """
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = cast(Any, self)._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
+class InnerLibrary(JITCodeLibrary):
+    """The code of a kernel that only kernels call: they link it in and optimise it with their own, so it is never run."""
+
+    class _Nowhere:
+        """Where the code would be loaded."""
+
+        @staticmethod
+        def set_env(name: str, environment: object) -> None:
+            """Code that is not loaded has no place that tells of its environment."""
+
+    @property
+    def codegen(self) -> Any:
+        """What loads the code, if anybody asks."""
+        return self._Nowhere
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Where a function is: nowhere."""
+        return 0
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        """Left to the callers: LLVM inlines less well what it went over lightly (GROUP BY of a text: 1.5 times as long)."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+@cast(Any, register_pass)(mutates_CFG=False, analysis_only=True)
+class ChooseLibrary(LoweringPass):
+    """Says which of the two libraries takes a kernel's code."""
+
+    _name = "choose_library"
+
+    def __init__(self) -> None:
+        cast(Any, LoweringPass).__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        """Makes the library; a kernel that makes arrays has Numba's."""
+        if not state.flags.nrt:
+            kind = InnerLibrary if state.flags.no_cpython_wrapper else KernelLibrary
+            state.library = kind(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+        return False
+
+
+FRONT: Final = (
     untyped_passes.TranslateByteCode, untyped_passes.FixupArgs, untyped_passes.IRProcessing,
     untyped_passes.GenericRewrites, untyped_passes.ReconstructSSA,
-    typed_passes.NopythonTypeInference, typed_passes.PreLowerStripPhis, typed_passes.IRLegalization,
-    typed_passes.NativeLowering, typed_passes.NoPythonBackend,
+    typed_passes.NopythonTypeInference, typed_passes.PreLowerStripPhis,
 )  # fmt: skip
 """Numba's own order without closures, ``with``, ``literal_unroll``, branches on types and fused array expressions."""
 
-PLAIN: Final = (types.Number, types.Boolean, types.Array)
+BACK: Final = (ChooseLibrary, typed_passes.NativeLowering, typed_passes.NoPythonBackend)
 
 
 class Passes(CompilerBase):
@@ -37,55 +99,40 @@ class Passes(CompilerBase):
 
     def define_pipelines(self) -> list[Any]:
         """The one pipeline there is."""
+        # It says where variables end, which nobody needs to know who counts nothing.
+        ends = (typed_passes.IRLegalization,) if self.state.flags.nrt else ()
         passes = cast(Any, PassManager)("kernel")
-        for made in PASSES:
+        for made in (*FRONT, *ends, *BACK):
             passes.add_pass(made, made.__name__)
         passes.finalize()
         return [passes]
 
 
 def compiled(function: FunctionType, *, allocates: bool, inner: bool) -> Any:
-    """Numba's dispatcher of a kernel; an ``inner`` one is called by kernels only.
+    """Numba's dispatcher of a kernel; an ``inner`` one is called by kernels only, and kept in their code alone.
 
     Without Numba's runtime no array's holders are counted, atomically, at each call from kernel to kernel: a LIKE by two of
     them took 70 ns a row so, and 11 without. What lets C and Python call a function takes as long as a fifth of it.
     """
     jit: Any = numba.njit
-    return jit(
-        nogil=True, cache=True, boundscheck=False, error_model="numpy", _nrt=allocates, no_cfunc_wrapper=True,
-        no_cpython_wrapper=inner, pipeline_class=Passes,
+    made = jit(
+        nogil=True, cache=not inner or allocates, boundscheck=False, error_model="numpy", _nrt=allocates,
+        no_cfunc_wrapper=True, no_cpython_wrapper=inner, pipeline_class=Passes,
     )(function)  # fmt: skip
+    compile = made.compile
 
+    def compile_quickly(signature: object) -> Any:
+        with shortcuts():
+            return compile(signature)
 
-def _remember_types(of: Any) -> None:
-    """What an operator answers for numbers and arrays is found once for their types, not at each place where it stands.
-
-    Numba tries every overload of ``+`` at each sum, those for texts and sets too: a quarter of its Python calls.
-    """
-    found: dict[tuple[Any, ...], Any] = {}
-    search: Callable[..., Any] = of.get_call_type
-
-    def get_call_type(self: Any, context: Any, arguments: Any, named: Any) -> Any:
-        if named or not all(isinstance(argument, PLAIN) for argument in arguments):
-            return search(self, context, arguments, named)
-        key = (self, *arguments)
-        if key not in found:
-            found[key] = search(self, context, arguments, named)
-        return found[key]
-
-    of.get_call_type = get_call_type
-
-
-_remember_types(types.BaseFunction)
-with suppress(AttributeError):  # no part of llvmlite's documented interface: without it compiling takes a tenth longer
-    for _entered, _left in tuple(ffi.lib._lock._cblist):
-        # Numba's clocks of how long LLVM is waited for: 200,000 events that nobody listens to.
-        ffi.unregister_lock_callback(_entered, _left)
+    made.compile = compile_quickly
+    return made
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------
 
 PREFETCH: Final = "llvm.prefetch.p0i8"
+
 
 def _type_prefetch(_context: Any) -> Callable[[Any, Any], Any]:
     return lambda array, index: types.void

@@ -323,12 +323,13 @@ def extreme(type: pa.DataType, *, greatest: bool) -> NumberExtreme | PickedRows:
 @rehearsal
 def _rehearse() -> None:
     groups, integers, texts = np.array([0, 1]), pa.array([1, None]), pa.array(["a", "b"])
-    states: list[tuple[Any, pa.Array]] = [
-        (extreme(pa.int64(), greatest=True), integers),
-        (extreme(pa.string(), greatest=True), texts),
-        (PickedRows.first(pa.int64(), ignore_nulls=False), integers),
-    ]
-    for state, argument in states:
+
+    def states() -> list[Any]:
+        first = PickedRows.first(pa.int64(), ignore_nulls=False)
+        return [extreme(pa.int64(), greatest=True), extreme(pa.string(), greatest=True), first]
+
+    for state, other, argument in zip(states(), states(), (integers, texts, integers), strict=True):
         state.update(groups, 2, [argument])
-        state.merge(state, groups, 2)
+        other.update(groups, 2, [argument])
+        state.merge(other, groups, 2)
         state.finish(2)
