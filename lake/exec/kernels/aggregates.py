@@ -134,7 +134,7 @@ class Count:
     def merge(self, other: Count, mapping: Ints, group_count: int) -> None:
         """Adds another state."""
         self.counts = resized(self.counts, group_count)
-        np.add.at(self.counts, mapping, resized(other.counts, len(mapping))[: len(mapping)])
+        add_words(mapping, resized(other.counts, len(mapping)), ALL_VALID, self.counts)
 
     def finish(self, group_count: int) -> pa.Array:
         """BIGINT."""
@@ -362,7 +362,7 @@ class SumDouble:
         """Adds another state."""
         self.counts.merge(other.counts, mapping, group_count)
         self.sums = resized(self.sums, group_count)
-        np.add.at(self.sums, mapping, resized(other.sums, len(mapping))[: len(mapping)])
+        add_doubles(mapping, resized(other.sums, len(mapping)), ALL_VALID, self.sums)
 
     def finish(self, group_count: int) -> pa.Array:
         """DOUBLE."""

@@ -325,18 +325,19 @@ def likely_words(words: Ints) -> int:
 
 @kernel
 def hash_row(rows: Any, row: Any) -> Any:
-    """The uint64 hash of a row of int64[rows, width]."""
+    """The uint64 hash of row ``row``, uint64, of int64[rows, width]."""
     hashed = np.uint64(0)
-    for column in range(rows.shape[1]):
-        hashed = mix(hashed + np.uint64(rows[row, column]) + MIX2)
-    return hashed
+    for column in range(np.uint64(rows.shape[1])):
+        hashed = (hashed ^ np.uint64(rows[row, np.uint64(column)])) * MIX2
+        hashed ^= hashed >> THIRTY_TWO
+    return mix(hashed)
 
 
 @kernel
 def hash_rows(rows: Any, start: Any, hashes: Any) -> None:
     """``hash_row`` of rows from ``start`` on, as int64."""
     for row in range(start, rows.shape[0]):
-        hashes[row] = np.int64(hash_row(rows, row))
+        hashes[row] = np.int64(hash_row(rows, np.uint64(row)))
 
 
 @kernel
