@@ -10,7 +10,7 @@ import base64
 import random
 import re
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,6 +57,12 @@ class Reply:
     """What came back so far."""
 
     data = b""
+
+    async def collect(self, reader: asyncio.StreamReader) -> None:
+        """Takes in what comes, to the connection's end; what came before it was cut stays."""
+        with suppress(ConnectionError):
+            while piece := await reader.read(1 << 16):
+                self.data += piece
 
     @property
     def comparable(self) -> bytes:
@@ -109,18 +115,17 @@ class Door:
     async def _ask(self, port: int, pieces: tuple[bytes, ...], reply: Reply) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         own = writer.get_extra_info("sockname")[1]
+        collecting = asyncio.ensure_future(reply.collect(reader))
         try:
             sent = 0
             for piece in pieces:
                 writer.write(piece)
                 sent += len(piece)
-                while HEARD.get(own, 0) < sent and not reader.at_eof():
+                while HEARD.get(own, 0) < sent and not collecting.done():
                     await asyncio.sleep(0)
-            while piece := await reader.read(1 << 16):
-                reply.data += piece
-        except ConnectionError:
-            pass
+            await collecting
         finally:
+            collecting.cancel()
             writer.close()
 
 
