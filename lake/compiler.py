@@ -18,6 +18,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import LoweringPass, PassManager, register_pass
 
+from lake.lowering import LowerKernel
 from lake.primitives import prefetch
 from lake.shortcuts import shortcuts
 
@@ -68,7 +69,7 @@ class InnerLibrary(JITCodeLibrary):
 
 @cast(Any, register_pass)(mutates_CFG=False, analysis_only=True)
 class ChooseLibrary(LoweringPass):
-    """Says which of the two libraries takes a kernel's code."""
+    """Says which of the two libraries takes the code of a kernel that makes no arrays."""
 
     _name = "choose_library"
 
@@ -76,11 +77,10 @@ class ChooseLibrary(LoweringPass):
         cast(Any, LoweringPass).__init__(self)
 
     def run_pass(self, state: Any) -> bool:
-        """Makes the library; a kernel that makes arrays has Numba's."""
-        if not state.flags.nrt:
-            kind = InnerLibrary if state.flags.no_cpython_wrapper else KernelLibrary
-            state.library = kind(state.targetctx.codegen(), state.func_id.func_qualname)
-            state.library.enable_object_caching()
+        """Makes the library."""
+        kind = InnerLibrary if state.flags.no_cpython_wrapper else KernelLibrary
+        state.library = kind(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
         return False
 
 
@@ -91,7 +91,10 @@ FRONT: Final = (
 )  # fmt: skip
 """Numba's own order without closures, ``with``, ``literal_unroll``, branches on types and fused array expressions."""
 
-BACK: Final = (ChooseLibrary, typed_passes.NativeLowering, typed_passes.NoPythonBackend)
+COUNTING: Final = (typed_passes.IRLegalization, typed_passes.NativeLowering, typed_passes.NoPythonBackend)
+"""The rest for a kernel that makes arrays: where variables end, who counts nothing need not know."""
+
+LEAN: Final = (ChooseLibrary, LowerKernel, typed_passes.NoPythonBackend)
 
 
 class Passes(CompilerBase):
@@ -99,10 +102,8 @@ class Passes(CompilerBase):
 
     def define_pipelines(self) -> list[Any]:
         """The one pipeline there is."""
-        # It says where variables end, which nobody needs to know who counts nothing.
-        ends = (typed_passes.IRLegalization,) if self.state.flags.nrt else ()
         passes = cast(Any, PassManager)("kernel")
-        for made in (*FRONT, *ends, *BACK):
+        for made in (*FRONT, *(COUNTING if self.state.flags.nrt else LEAN)):
             passes.add_pass(made, made.__name__)
         passes.finalize()
         return [passes]

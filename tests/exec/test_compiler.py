@@ -7,6 +7,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
+import numpy as np
 import pytest
 
 
@@ -93,3 +94,37 @@ def test_a_kernel_that_fails_leaves_numba_as_it_was() -> None:
     with pytest.raises(Exception, match="No implementation of function"):
         compiled(lambda value: value + "a", allocates=False, inner=True).compile("(int64,)")
     assert numba_as_it_is() == before
+
+
+def places(numbers: Any, grid: Any, flags: Any, out: Any) -> Any:
+    """Elements by places from the end, of two axes, of two kinds of integers, and variables set on one of two ways."""
+    total, last = 0, -1
+    for row in range(numbers.size):
+        value = numbers[row]
+        if flags[row]:
+            kept = value * 2
+            last = row
+            while kept > 10:
+                kept -= grid[np.uint8(row % grid.shape[0]), -1]
+        else:
+            kept = numbers[-row - 1]
+            flags[row] = value > 3
+        out[row] = kept
+        total += kept
+    grid[-1 - last % grid.shape[0], 0] = total
+    out[-1] = grid[last % grid.shape[0], np.int8(1)]
+    return total, last
+
+
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("dtype", ["int32", "uint16", "float64"])
+def test_elements_are_those_of_plain_python(dtype: str, step: int) -> None:
+    """Of arrays without gaps, whose address is made here, and of others, whose address Numba makes."""
+    compiled: Any = import_module("lake.compiler").compiled
+    answers = []
+    for function in (places, compiled(places, allocates=False, inner=False)):
+        numbers = np.arange(40).astype(dtype)[::step]
+        grid = np.arange(2, 11, dtype=np.int64).reshape(3, 3)
+        flags, out = np.arange(40)[::step] % 3 == 0, np.zeros(numbers.size)
+        answers.append((function(numbers, grid, flags, out), out.tolist(), grid.tolist(), flags.tolist()))
+    assert answers[0] == answers[1]
