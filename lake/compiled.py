@@ -104,8 +104,10 @@ def _jit(function: FunctionType, *, allocates: bool, inner: bool) -> Callable[..
     bound.__qualname__ = function.__qualname__ + _stamp_of_callees(function) + ("_inner" if inner else "")
     made = import_module("lake.compiler").compiled(bound, allocates=allocates, inner=inner)
     if made._cache.cache_path is not None:
+        impl = made._cache._impl
+        name = f"{function.__module__}.{function.__qualname__}{' inner' if inner else ''}"
         made._cache._cache_file = kept_code()(
-            made._cache.cache_path, made._cache._impl.filename_base, made._cache._impl.locator.get_source_stamp()
+            made._cache.cache_path, impl.filename_base, impl.locator.get_source_stamp(), name
         )
     return made  # type: ignore[no-any-return]
 
@@ -114,15 +116,36 @@ def _jit(function: FunctionType, *, allocates: bool, inner: bool) -> Callable[..
 def kept_code() -> type[Any]:
     """Numba's files of one function's machine code, safe for several processes that compile it at once.
 
+    ``made`` counts what this process made.
+
     Numba numbers the files by its index and tells of one before it is written: two processes take the same number for two
     signatures, and one then reads the other's code; one that is killed between the two leaves code of an older source.
     A file named by its signature, written before the index tells of it, is right whenever it is found. Of two indexes
     that are written at once one wins: what the other tells of is compiled again.
+
+    A kernel of which nothing is found may be there half made (``lake.prepared``): then only LLVM has work to do.
     """
     files: Any = import_module("numba.core.caching").IndexDataCacheFile
+    prepared = import_module("lake.prepared")
 
     class KeptCode(files):  # type: ignore[misc]
+        made = 0
+
+        def __init__(self, path: str, base: str, stamp: Any, kernel: str = "") -> None:
+            super().__init__(path, base, stamp)
+            self._kernel = kernel
+
+        def load(self, key: Any) -> Any:
+            found = super().load(key)
+            if found is None and (half_made := prepared.find(self._kernel, key)) is not None:
+                found = import_module("lake.compiler").finished(half_made)
+                self.save(key, found)
+            return found
+
         def save(self, key: Any, data: Any) -> None:
+            KeptCode.made += 1
+            if prepared.add(self._kernel, key, data):
+                return
             name = f"{self._index_name.removesuffix('.nbi')}.{sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
             self._save_data(name, data)
             self._save_index({**self._load_index(), key: name})

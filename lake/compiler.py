@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any, Final, cast
 
 import numba
+from llvmlite import binding as llvm
 from llvmlite import ir
 from numba.core import typed_passes, types, untyped_passes
 from numba.core.codegen import JITCodeLibrary
@@ -19,21 +20,46 @@ from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import LoweringPass, PassManager, register_pass
 
 from lake.lowering import LowerKernel
+from lake.prepared import is_written
 from lake.primitives import prefetch
 from lake.shortcuts import shortcuts
 
 
-class KernelLibrary(JITCodeLibrary):
+class CountingLibrary(JITCodeLibrary):
+    """The machine code of a kernel that makes arrays, as Numba makes it; and what it was before LLVM, if asked for."""
+
+    kind = "counting"
+    _unoptimised: bytes | None = None
+
+    def _optimize_final_module(self) -> None:
+        if is_written():
+            self._unoptimised = self._final_module.as_bitcode()
+        self._optimize()
+
+    def _optimize(self) -> None:
+        cast(Any, super())._optimize_final_module()
+
+    def serialize_using_object_code(self) -> tuple[str, str, Any]:
+        """What is kept of the code."""
+        if self._unoptimised is not None:
+            return self.name, self.kind, self._unoptimised
+        kept: tuple[str, str, Any] = cast(Any, super()).serialize_using_object_code()
+        return kept
+
+
+class KernelLibrary(CountingLibrary):
     """The machine code of a kernel that makes no arrays.
 
     Numba has LLVM go over each function, then over the module to bring the counts of who holds an array together, and then
     over the module again. Where nothing is counted the last is enough.
     """
 
+    kind = "kernel"
+
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
 
-    def _optimize_final_module(self) -> None:
+    def _optimize(self) -> None:
         passes, builder = cast(Any, self)._codegen._module_pass_manager()
         passes.run(self._final_module, builder)
 
@@ -69,7 +95,7 @@ class InnerLibrary(JITCodeLibrary):
 
 @cast(Any, register_pass)(mutates_CFG=False, analysis_only=True)
 class ChooseLibrary(LoweringPass):
-    """Says which of the two libraries takes the code of a kernel that makes no arrays."""
+    """Says which of the libraries takes a kernel's code."""
 
     _name = "choose_library"
 
@@ -78,7 +104,8 @@ class ChooseLibrary(LoweringPass):
 
     def run_pass(self, state: Any) -> bool:
         """Makes the library."""
-        kind = InnerLibrary if state.flags.no_cpython_wrapper else KernelLibrary
+        lean = InnerLibrary if state.flags.no_cpython_wrapper else KernelLibrary
+        kind = CountingLibrary if state.flags.nrt else lean
         state.library = kind(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         return False
@@ -91,7 +118,7 @@ FRONT: Final = (
 )  # fmt: skip
 """Numba's own order without closures, ``with``, ``literal_unroll``, branches on types and fused array expressions."""
 
-COUNTING: Final = (typed_passes.IRLegalization, typed_passes.NativeLowering, typed_passes.NoPythonBackend)
+COUNTING: Final = (typed_passes.IRLegalization, ChooseLibrary, typed_passes.NativeLowering, typed_passes.NoPythonBackend)
 """The rest for a kernel that makes arrays: where variables end, who counts nothing need not know."""
 
 LEAN: Final = (ChooseLibrary, LowerKernel, typed_passes.NoPythonBackend)
@@ -128,6 +155,17 @@ def compiled(function: FunctionType, *, allocates: bool, inner: bool) -> Any:
 
     made.compile = compile_quickly
     return made
+
+
+def finished(prepared: Any) -> Any:
+    """What Numba keeps of a kernel whose machine code is made here, of what ``lake.prepared`` kept before LLVM."""
+    (name, kind, code), *rest = prepared
+    codegen: Any = import_module("numba.core.registry").cpu_target.target_context.codegen()
+    with shortcuts():
+        library = cast(Any, KernelLibrary if kind == KernelLibrary.kind else CountingLibrary)(codegen, name)
+        library._final_module = module = cast(Any, llvm).parse_bitcode(code)
+        library._optimize()
+        return (name, "object", (codegen._tm.emit_object(module), module.as_bitcode())), *rest
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------

@@ -143,10 +143,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def running_node(folder: Path, *flags: str, environ: Mapping[str, str] | None = None) -> Iterator[Node]:
-    """A node that is ready, and stops at the end."""
+def running_node(
+    folder: Path, *flags: str, environ: Mapping[str, str] | None = None, at: Path = ROOT
+) -> Iterator[Node]:
+    """A node of the source at ``at`` that is ready, and stops at the end."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    node = Node(folder, *flags, environ=environ)
+    node = Node(folder, *flags, environ=environ, at=at)
     try:
         node.wait()
         yield node

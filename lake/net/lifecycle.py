@@ -28,7 +28,7 @@ from lake.config import Config
 from lake.db import import_all
 from lake.db.database import Database
 from lake.errors import InvalidParameter, IoFailure
-from lake.exec.kernels.warming import warm
+from lake.exec.kernels.warming import has_compiled, warm
 from lake.metrics import ROLE
 from lake.net.node import Node
 from lake.net.owner import leave_owner_key
@@ -182,7 +182,7 @@ def _warm_kernels(say: Callable[[str], None], cores: int) -> None:
     started = time.monotonic()
 
     def progress(done: int, count: int) -> None:
-        if time.monotonic() - started > COMPILING_SECS:
+        if has_compiled() and time.monotonic() - started > COMPILING_SECS:
             say(f"compiling the engine for this machine, once: {done} of {count}")
 
     warm(progress, processes=cores)

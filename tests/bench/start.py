@@ -5,7 +5,8 @@
     small   whole processes, wall and processor time, medians, one run of each after the other: `lake --help`, `lake sql`
             on a lake of one table, and the rivals: DuckDB and SQLite within Python, sqlite3 and psql (a Postgres that runs)
             where the machine has them
-    first   a node from its start until /ready, with an empty folder of kernels, which it compiles, and again with a full one
+    first   a node from its start until /ready, with an empty folder of kernels, which it compiles, and again with a full one;
+            and with an empty one where the package carries prepared kernels, as a released wheel does
 
 Ratios of processes are to `import duckdb` and its SELECT 1, which is a Python process too; below 1 the lake is faster.
 """
@@ -94,12 +95,17 @@ def small(folder: Path, runs: int) -> list[Figure]:
 
 
 def first(folder: Path, runs: int) -> list[Figure]:
-    """A node's first start on a machine, which compiles the kernels, and its next one."""
+    """A node's first start on a machine, which compiles the kernels, and its next one; then a wheel's."""
     figures, rows = [], []
-    environ = {"NUMBA_CACHE_DIR": str(folder / "kernels")}
-    for what in ("first start", "next start"):
+    wheel = folder / "wheel"
+    for part in ("lake", "grammars"):
+        shutil.copytree(ROOT / part, wheel / part, ignore=shutil.ignore_patterns("__pycache__", "prepared.zip"))
+    subprocess.run([sys.executable, "-m", "lake.exec.kernels.preparing"], cwd=wheel, check=True)
+    starts = (("first start", ROOT, "kernels"), ("next start", ROOT, "kernels"), ("first start of a wheel", wheel, "prepared"))
+    for what, at, kept in starts:
+        environ = {"NUMBA_CACHE_DIR": str(folder / kept)}
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        with running_node(folder / "served", environ=environ) as node:
+        with running_node(folder / "served", environ=environ, at=at) as node:
             ready = node.wait_secs
             said = node.output().count("compiling")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)

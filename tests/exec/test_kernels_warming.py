@@ -10,7 +10,7 @@ from pathlib import Path
 from lake.exec import kernels
 from lake.exec.kernels import warming
 
-ALONE = "import sys; from lake.exec.kernels.warming import _has_compiled, rehearsals\n"
+ALONE = "import sys; from lake.exec.kernels.warming import has_compiled, rehearsals\n"
 TWO = "[r for r in rehearsals() if r.__module__.rpartition('.')[2] in ('search', 'partition', 'gammas')]"
 SHARED = f"""{ALONE}
 from lake.exec.kernels import warming
@@ -20,7 +20,7 @@ told = []
 warming.warm(lambda *done: told.append(done), processes=2)
 assert told[-1] == (3, 3), told
 """
-READ = f"{ALONE}\nfor rehearse in {TWO}: rehearse()\nsys.exit(_has_compiled())"
+READ = f"{ALONE}\nfor rehearse in {TWO}: rehearse()\nsys.exit(has_compiled())"
 
 
 def run(text: str, folder: Path) -> None:

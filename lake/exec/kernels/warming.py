@@ -2,26 +2,29 @@
 
     warm(progress, processes=2)
 
-Compiling them all takes half a minute of a core, once a machine; reading them from the cache folder takes two seconds.
-Where the first rehearsal finds nothing there, other processes help: each takes the next number of a rehearsal from a
-pipe that all share, compiles into the cache folder, and says the number in another pipe. This process does the same, and
-at last reads what the others made. What a helper leaves undone is compiled here, so a machine that cannot start one only
-takes longer. A helper outlives a starter that is killed by one rehearsal: then nobody hears what it says.
+Compiling them all takes half a minute of a core, once a machine, and half of that where the wheel carries them prepared
+(``lake.prepared``); reading them from the cache folder takes two seconds. Where the first rehearsal finds nothing there,
+other processes help: each takes the next number of a rehearsal from a pipe that all share, compiles into the cache folder,
+and says the number in another pipe. This process does the same, and then reads what the others made for as long as one of
+them is at work: the rest is read when it is first used. What a helper leaves undone is compiled here, so a machine that
+cannot start one only takes longer. A helper outlives a starter that is killed by one rehearsal: then nobody hears what it
+says.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import select
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
-from lake.compiled import code_folder
+from lake.compiled import code_folder, kept_code
 from lake.exec.kernels import BELOW, KERNELS, MODULES, REHEARSALS
 
 PROCESSES_MAX: Final = 4
@@ -29,6 +32,9 @@ PROCESSES_MAX: Final = 4
 
 NUMBERS_MAX: Final = 256
 """A number is a byte."""
+
+HELPER_SECS: Final = 60.0
+"""So long a helper is waited for that says nothing; a rehearsal takes a few seconds."""
 
 OBJECTS_PER_COLLECTION: Final = 100_000
 """Looking for garbage in what Numba makes, nearly all of which stays, takes 6 % of the time; so seldom, 2 %."""
@@ -55,14 +61,22 @@ def warm(progress: Callable[[int, int], None] | None = None, *, processes: int =
 
     with _little_collected():
         rehearse(0)
-        helpers = min(processes, PROCESSES_MAX) - 1 if _has_compiled() else 0
+        helpers = min(processes, PROCESSES_MAX) - 1 if has_compiled() else 0
         with _helped(every, helpers) as (queue, words):
             for number in _taken(queue):
                 rehearse(number)
                 tell(_heard(words))
-            for number in range(len(every)):  # What was taken last comes last: by then it is done.
-                if number not in mine:
-                    rehearse(number)
+            while len(ready) < len(every):
+                if unread := ready - mine:
+                    rehearse(min(unread))
+                    tell(_heard(words))
+                elif said := _heard(words, HELPER_SECS):
+                    tell(said)
+                else:
+                    break
+        for number in range(len(every)):
+            if number not in ready:
+                rehearse(number)
 
 
 def rehearsals() -> list[Callable[[], None]]:
@@ -74,10 +88,10 @@ def rehearsals() -> list[Callable[[], None]]:
     return [shortest, *longest]
 
 
-def _has_compiled() -> bool:
-    """Whether this process compiled a kernel, which the cache folder did not have."""
-    dispatchers: list[Any] = [made._jitted for made in KERNELS.values() if made._jitted is not None]
-    return any(dispatcher.stats.cache_misses for dispatcher in dispatchers)
+def has_compiled() -> bool:
+    """Whether this process made a kernel's machine code, which the cache folder did not have."""
+    made: int = kept_code().made
+    return made > 0
 
 
 @contextmanager
@@ -105,12 +119,13 @@ def _helped(every: Sequence[Callable[[], None]], helpers: int) -> Iterator[tuple
         with suppress(OSError):
             for _ in range(helpers):
                 started.append(subprocess.Popen(command, stdin=queue, stdout=say, stderr=subprocess.DEVNULL))
+        os.close(say)  # Their ends alone are left: when all are closed, nobody says anything any more.
         yield queue, words
     finally:
         for helper in started:
             helper.kill()
             helper.wait()
-        for end in (queue, words, say):
+        for end in (queue, words):
             os.close(end)
 
 
@@ -120,8 +135,9 @@ def _taken(queue: int) -> Iterator[int]:
         yield number[0]
 
 
-def _heard(words: int) -> bytes:
-    """The numbers that helpers have done since the last look."""
+def _heard(words: int, secs: float = 0.0) -> bytes:
+    """The numbers that helpers have done since the last look; waits for the next, so long. None where all are gone."""
+    select.select([words], [], [], secs)
     with suppress(BlockingIOError):
         return os.read(words, NUMBERS_MAX)
     return b""
