@@ -31,7 +31,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 LAYERS: Final = ("foundation", "storage", "sql", "exec", "db", "net", "doors", "program")
 FOUNDATION: Final = (
     "errors", "types", "arrow_names", "narrow", "rows", "config", "roles", "clock", "metrics", "log", "compiled", "primitives",
-    "compiler", "lowering", "shortcuts", "late", "scram",
+    "compiler", "lowering", "prepared", "shortcuts", "late", "scram",
 )  # fmt: skip
 PROGRAM: Final = ("__init__", "__main__", "cli", "shell", "workspace", "connection", "client", "docs", "embedded")
 PRINTS: Final = ("cli.py", "shell.py", "client.py", "workspace.py", "docs.py", "__main__.py")
