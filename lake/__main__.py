@@ -16,8 +16,9 @@ from typing import Any, Final, cast
 from lake.cli import main
 from lake.config import spare_threads
 
-COLLECTED_AFTER: Final = 20_000
-"""Objects made before Python looks for cycles; at its 700 that is a tenth of the time until a small statement's answer."""
+COLLECTED_AFTER: Final = 200_000
+"""Objects made before Python looks for cycles: more than a small statement makes, of whose time it is a tenth at 700 and a
+fifteenth at 20,000. A node that is ready looks more often (``lake.net.lifecycle``)."""
 
 
 class WithoutPandas:
