@@ -50,8 +50,8 @@ class KernelLower(cast(Any, lowering).Lower):  # type: ignore[misc]
             super().lower_inst(inst)
 
     def storevar(self, value: Any, name: str, argidx: int | None = None) -> None:
-        """Sets a variable; who held what it was before is not counted."""
-        if name in self._singly_assigned_vars:
+        """Sets a variable; who held what it was before is not counted. For a debugger all of them are in memory."""
+        if name in self._singly_assigned_vars and not self._disable_sroa_like_opt:
             self._blk_local_varmap[name] = value
             return
         self._alloca_var(name, self.typeof(name))

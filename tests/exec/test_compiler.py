@@ -116,13 +116,18 @@ def places(numbers: Any, grid: Any, flags: Any, out: Any) -> Any:
     return total, last
 
 
+@pytest.mark.parametrize("for_debugger", [0, 1])
 @pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize("dtype", ["int32", "uint16", "float64"])
-def test_elements_are_those_of_plain_python(dtype: str, step: int) -> None:
+def test_elements_are_those_of_plain_python(
+    dtype: str, step: int, for_debugger: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of arrays without gaps, whose address is made here, and of others, whose address Numba makes."""
-    compiled: Any = import_module("lake.compiler").compiled
+    monkeypatch.setattr(import_module("numba").config, "DEBUGINFO_DEFAULT", for_debugger)
+    made = import_module("lake.compiler").compiled(places, allocates=False, inner=False)
+    made._cache = import_module("numba.core.caching").NullCache()  # compiled now, by what is tested
     answers = []
-    for function in (places, compiled(places, allocates=False, inner=False)):
+    for function in (places, made):
         numbers = np.arange(40).astype(dtype)[::step]
         grid = np.arange(2, 11, dtype=np.int64).reshape(3, 3)
         flags, out = np.arange(40)[::step] % 3 == 0, np.zeros(numbers.size)
