@@ -50,6 +50,15 @@ def test_without_helpers_this_process_does_it_all(tmp_path: Path) -> None:
         run(SHARED.replace("every =", f"sys.executable = {program!r}\nevery ="), tmp_path / Path(program).name)
 
 
+def test_what_a_helper_leaves_undone_is_compiled_here(tmp_path: Path) -> None:
+    """One that takes a number and dies without a word is missed when it is gone, and its rehearsal made up for."""
+    program = tmp_path / "helper"
+    program.write_text("#!/bin/sh\nhead -c 1 >/dev/null\nexit 1\n")
+    program.chmod(0o755)
+    run(SHARED.replace("every =", f"sys.executable = {str(program)!r}\nevery ="), tmp_path / "kernels")
+    run(READ, tmp_path / "kernels")
+
+
 def test_helper_ends_when_nobody_hears(tmp_path: Path) -> None:
     """A helper takes numbers until it has nobody to tell: at most one rehearsal after its starter's end."""
     queue, fill = os.pipe()
