@@ -114,7 +114,7 @@ class Door:
 
     async def _ask(self, port: int, pieces: tuple[bytes, ...], reply: Reply) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        own = writer.get_extra_info("sockname")[1]
+        own = writer.get_extra_info("sockname")[1], port
         collecting = asyncio.ensure_future(reply.collect(reader))
         try:
             sent = 0
@@ -168,25 +168,32 @@ def _database(folder: Path, options: dict[str, str]) -> Database:
     return database
 
 
-HEARD: Final[dict[int, int]] = {}
-"""Bytes that have come from each port of a client: the next piece is sent when the one before was taken in."""
+HEARD: Final[dict[tuple[int, int], int]] = {}
+"""Bytes that have come on each connection, by its two ports: the next piece is sent when the one before was taken in.
+
+A connection that has ended is not in it: the system gives its ports to another.
+"""
 
 
 def _heard(protocol: Any) -> Any:
-    connect, take = protocol.connection_made, protocol.data_received
-    port = 0
+    connect, take, lose = protocol.connection_made, protocol.data_received, protocol.connection_lost
+    ports = 0, 0
 
     def connection_made(transport: asyncio.BaseTransport) -> None:
-        nonlocal port
-        port = transport.get_extra_info("peername")[1]
-        HEARD[port] = 0
+        nonlocal ports
+        ports = transport.get_extra_info("peername")[1], transport.get_extra_info("sockname")[1]
+        HEARD[ports] = 0
         connect(transport)
 
     def data_received(data: bytes) -> None:
         take(data)
-        HEARD[port] += len(data)
+        HEARD[ports] += len(data)
 
-    protocol.connection_made, protocol.data_received = connection_made, data_received
+    def connection_lost(exc: Exception | None) -> None:
+        del HEARD[ports]
+        lose(exc)
+
+    protocol.connection_made, protocol.data_received, protocol.connection_lost = connection_made, data_received, connection_lost
     return protocol
 
 
@@ -196,6 +203,7 @@ async def _door(database: Database) -> Any:
     node.state = "serving"
     runner = Runner(node)
     await runner.setup()
+    HEARD.clear()
 
     def fronted() -> asyncio.Protocol:
         found = runner.connection()
