@@ -284,7 +284,7 @@ DEFINITIONS: Final = (
     CreateSchema, DropSchema, CreateTable, AlterTable, DropTable, UndropTable, CloneTable, CreateView, DropView,
     PutUser, DropUser,
     CreateObject, AlterObject, DropObject,
-    AlterView, AlterSchema, CreateObject, AlterObject, DropObject,
+    AlterView, AlterSchema,
 )  # fmt: skip
 
 
