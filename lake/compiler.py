@@ -20,7 +20,7 @@ from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import LoweringPass, PassManager, register_pass
 
 from lake.lowering import LowerKernel
-from lake.prepared import is_written
+from lake.prepared import is_preparing
 from lake.primitives import prefetch
 from lake.shortcuts import shortcuts
 
@@ -32,7 +32,7 @@ class CountingLibrary(JITCodeLibrary):
     _unoptimised: bytes | None = None
 
     def _optimize_final_module(self) -> None:
-        if is_written():
+        if is_preparing():
             self._unoptimised = self._final_module.as_bitcode()
         self._optimize()
 

@@ -1,6 +1,6 @@
 """Kernels that a wheel carries half made: what Numba makes of them, before LLVM goes over it.
 
-    python -m lake.exec.kernels.preparing        writes lake/prepared.zip, which a wheel built afterwards carries
+    python -m lake.exec.kernels.preparing lake/prepared.zip        is what building a wheel does
 
 Most of a first start is Numba's front end, whose answer depends on the source alone; LLVM's passes and the machine code,
 which depend on the processor, are left to the machine. The file is for one source, and for one version of Python, Numba and
@@ -10,6 +10,7 @@ LLVM: where anything differs it is not looked at, and kernels are compiled from 
 from __future__ import annotations
 
 import json
+import os
 import platform
 import sys
 from collections.abc import Iterator
@@ -26,16 +27,17 @@ from zlib import error as InflateError
 PACKAGE: Final = Path(__file__).resolve().parent
 FILE: Final = PACKAGE / "prepared.zip"
 ABOUT: Final = "about.json"
+KEPT: Final = ".kernel"
 
 Key: TypeAlias = tuple[Any, Any, Any]
 """Numba's own of a function's code: the types of the arguments, the processor, digests of the byte code."""
 
-_writing: list[ZipFile] = []
+_kept_in: list[Path] = []
 
 
 def find(kernel: str, key: Key) -> Any:
     """What was kept of a kernel, by its name and Numba's key; None where there is nothing, or nothing that can be read."""
-    file = None if _writing else opened(FILE)
+    file = None if _kept_in else opened(FILE)
     try:
         return None if file is None else loads(file.read(_entry(kernel, key)))
     except (KeyError, OSError, EOFError, BadZipFile, InflateError):
@@ -43,29 +45,37 @@ def find(kernel: str, key: Key) -> Any:
 
 
 def add(kernel: str, key: Key, made: Any) -> bool:
-    """Keeps a kernel, if a file is being written."""
-    if _writing:
-        _writing[0].writestr(_entry(kernel, key), dumps(made))
-    return bool(_writing)
+    """Keeps a kernel, if kernels are being prepared."""
+    for folder in _kept_in:
+        part = folder / f"{os.getpid()}.part"
+        part.write_bytes(dumps(made))
+        part.replace(folder / f"{_entry(kernel, key)}{KEPT}")
+    return bool(_kept_in)
 
 
-def is_written() -> bool:
+def is_preparing() -> bool:
     """Whether kernels that are compiled now are kept."""
-    return bool(_writing)
+    return bool(_kept_in)
 
 
 @contextmanager
-def written(path: Path) -> Iterator[None]:
-    """Keeps what is compiled in the block; the file appears when all of it is there."""
+def kept_in(folder: Path) -> Iterator[None]:
+    """Keeps what is compiled in the block as files of a folder, which several processes may share."""
+    _kept_in.append(folder)
+    try:
+        yield
+    finally:
+        _kept_in.clear()
+
+
+def packed(folder: Path, path: Path) -> None:
+    """Makes the one file of what a folder keeps; it appears when all of it is there."""
     part = path.with_suffix(".part")
     try:
         with ZipFile(part, "w", ZIP_DEFLATED) as file:
             file.writestr(ABOUT, json.dumps(surroundings()))
-            _writing.append(file)
-            try:
-                yield
-            finally:
-                _writing.clear()
+            for kept in sorted(folder.glob(f"*{KEPT}")):
+                file.writestr(kept.stem, kept.read_bytes())
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

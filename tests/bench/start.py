@@ -5,8 +5,8 @@
     small   whole processes, wall and processor time, medians, one run of each after the other: `lake --help`, `lake sql`
             on a lake of one table, and the rivals: DuckDB and SQLite within Python, sqlite3 and psql (a Postgres that runs)
             where the machine has them
-    first   a node from its start until /ready, with an empty folder of kernels, which it compiles, and again with a full one;
-            and with an empty one where the package carries prepared kernels, as a released wheel does
+    first   a node from its start until /ready, with an empty folder of kernels, which it compiles, and again with a full one:
+            from the source, and as `pip install .` installs it, with the kernels prepared
 
 Ratios of processes are to `import duckdb` and its SELECT 1, which is a Python process too; below 1 the lake is faster.
 """
@@ -95,13 +95,15 @@ def small(folder: Path, runs: int) -> list[Figure]:
 
 
 def first(folder: Path, runs: int) -> list[Figure]:
-    """A node's first start on a machine, which compiles the kernels, and its next one; then a wheel's."""
+    """A node's first start on a machine from the source, which compiles the kernels, and its next one; then what pip installs."""
     figures, rows = [], []
-    wheel = folder / "wheel"
-    for part in ("lake", "grammars"):
-        shutil.copytree(ROOT / part, wheel / part, ignore=shutil.ignore_patterns("__pycache__", "prepared.zip"))
-    subprocess.run([sys.executable, "-m", "lake.exec.kernels.preparing"], cwd=wheel, check=True)
-    starts = (("first start", ROOT, "kernels"), ("next start", ROOT, "kernels"), ("first start of a wheel", wheel, "prepared"))
+    installed = folder / "installed"
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(installed), str(ROOT)]
+    subprocess.run(command, cwd=folder, check=True)
+    starts = (
+        ("first start", ROOT, "kernels"), ("next start", ROOT, "kernels"), ("first start installed", installed, "installed"),
+        ("next start installed", installed, "installed"),
+    )  # fmt: skip
     for what, at, kept in starts:
         environ = {"NUMBA_CACHE_DIR": str(folder / kept)}
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -26,7 +26,7 @@ few = [rehearse for rehearse in warming.rehearsals() if rehearse.__module__.rpar
 warming.rehearsals = lambda: few
 file = Path(sys.argv[1])
 """
-WRITE = f"{FEW}\npreparing.prepare(file)"
+WRITE = f"{FEW}\npreparing.prepare(file, 2)"
 USE = f"""{FEW}
 prepared.FILE = file
 compilers = import_module("numba.core.dispatcher")._FunctionCompiler
@@ -106,8 +106,7 @@ def test_what_was_prepared_of_another_source_is_passed_over(file: Path, tmp_path
 @pytest.mark.parametrize("what", ["source", "python", "machine", "numba", "llvmlite", "numpy"])
 def test_all_must_be_as_it_was(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of other versions, or of another kind of machine, is not opened."""
-    with prepared.written(tmp_path / "prepared.zip"):
-        pass
+    prepared.packed(tmp_path, tmp_path / "prepared.zip")
     now = prepared.surroundings()
     monkeypatch.setattr(prepared, "surroundings", lambda: now)
     assert prepared.opened.__wrapped__(tmp_path / "prepared.zip") is not None
@@ -119,9 +118,10 @@ def test_all_must_be_as_it_was(what: str, tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_damaged_kernel_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What cannot be read is not there; what was kept under another name is not found."""
     key = (("int64",), ("processor", "features"), ("code", ""))
-    with prepared.written(tmp_path / "prepared.zip"):
+    with prepared.kept_in(tmp_path):
         assert prepared.add("kernel", key, ["half made"])
-        assert prepared.find("kernel", key) is None, "nothing is read while a file is written"
+        assert prepared.find("kernel", key) is None, "nothing is read while kernels are prepared"
+    prepared.packed(tmp_path, tmp_path / "prepared.zip")
     monkeypatch.setattr(prepared, "FILE", tmp_path / "prepared.zip")
     assert prepared.find("kernel", (("int64",), ("another", "processor"), ("code", ""))) == ["half made"]
     assert prepared.find("kernel", (("int32",), *key[1:])) is None
@@ -134,9 +134,14 @@ def test_a_damaged_kernel_is_passed_over(tmp_path: Path, monkeypatch: pytest.Mon
     assert prepared.find("kernel", key) is None
 
 
-def test_a_file_that_is_not_finished_does_not_appear(tmp_path: Path) -> None:
-    """Nothing is left of one that fails."""
-    with pytest.raises(KeyboardInterrupt), prepared.written(tmp_path / "prepared.zip"):
+def test_a_file_that_is_not_finished_does_not_appear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is left of one that fails, and kernels compiled later are not kept."""
+
+    def interrupted() -> dict[str, str]:
         raise KeyboardInterrupt
+
+    monkeypatch.setattr(prepared, "surroundings", interrupted)
+    with pytest.raises(KeyboardInterrupt), prepared.kept_in(tmp_path):
+        prepared.packed(tmp_path, tmp_path / "prepared.zip")
     assert not list(tmp_path.iterdir())
-    assert not prepared.is_written()
+    assert not prepared.is_preparing()

@@ -59,18 +59,18 @@ def warm(progress: Callable[[int, int], None] | None = None, *, processes: int =
         mine.add(number)
         tell([number])
 
-    with _little_collected():
+    with little_collected():
         rehearse(0)
         helpers = min(processes, PROCESSES_MAX) - 1 if has_compiled() else 0
-        with _helped(every, helpers) as (queue, words):
-            for number in _taken(queue):
+        with helped(every, helpers, [__name__, code_folder()]) as (queue, words):
+            for number in taken(queue):
                 rehearse(number)
-                tell(_heard(words))
+                tell(heard(words))
             while len(ready) < len(every):
                 if unread := ready - mine:
                     rehearse(min(unread))
-                    tell(_heard(words))
-                elif said := _heard(words, HELPER_SECS):
+                    tell(heard(words))
+                elif said := heard(words, HELPER_SECS):
                     tell(said)
                 else:
                     break
@@ -95,7 +95,8 @@ def has_compiled() -> bool:
 
 
 @contextmanager
-def _little_collected() -> Iterator[None]:
+def little_collected() -> Iterator[None]:
+    """Has Python look for cycles seldom."""
     before = gc.get_threshold()
     gc.set_threshold(OBJECTS_PER_COLLECTION, *before[1:])
     try:
@@ -105,15 +106,20 @@ def _little_collected() -> Iterator[None]:
 
 
 @contextmanager
-def _helped(every: Sequence[Callable[[], None]], helpers: int) -> Iterator[tuple[int, int]]:
-    """Pipes of the numbers to take, all but the first, and of those that helpers have done; they end with the block."""
+def helped(
+    every: Sequence[Callable[[], None]], helpers: int, program: Sequence[str]
+) -> Iterator[tuple[int, int]]:
+    """Pipes of the numbers to take, all but the first, and of those that helpers have done; they end with the block.
+
+    program   the module that a helper runs, and its arguments before the names of the rehearsals
+    """
     queue, fill = os.pipe()
     words, say = os.pipe()
     os.write(fill, bytes(range(1, len(every))))
     os.close(fill)
     os.set_blocking(words, False)
     names = [f"{rehearse.__module__}:{rehearse.__name__}" for rehearse in every]
-    command = [sys.executable, "-m", __name__, code_folder(), *names]
+    command = [sys.executable, "-m", *program, *names]
     started: list[subprocess.Popen[bytes]] = []
     try:
         with suppress(OSError):
@@ -129,13 +135,13 @@ def _helped(every: Sequence[Callable[[], None]], helpers: int) -> Iterator[tuple
             os.close(end)
 
 
-def _taken(queue: int) -> Iterator[int]:
+def taken(queue: int) -> Iterator[int]:
     """The numbers that no other process has taken."""
     while number := os.read(queue, 1):
         yield number[0]
 
 
-def _heard(words: int, secs: float = 0.0) -> bytes:
+def heard(words: int, secs: float = 0.0) -> bytes:
     """The numbers that helpers have done since the last look; waits for the next, so long. None where all are gone."""
     select.select([words], [], [], secs)
     with suppress(BlockingIOError):
@@ -146,8 +152,8 @@ def _heard(words: int, secs: float = 0.0) -> bytes:
 def help_warming(folder: str, names: Sequence[str]) -> None:
     """What a helper does: its standard input is the queue, its standard output is heard."""
     import_module("numba").config.CACHE_DIR = folder
-    with _little_collected():
-        for number in _taken(sys.stdin.fileno()):
+    with little_collected():
+        for number in taken(sys.stdin.fileno()):
             module, _, name = names[number].partition(":")
             getattr(import_module(module), name)()
             os.write(sys.stdout.fileno(), bytes([number]))
