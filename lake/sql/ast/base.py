@@ -84,7 +84,7 @@ def field_names(made: type[Node]) -> tuple[str, ...]:
 
 
 def children(node: Node) -> list[Node]:
-    """The nodes directly below ``node``, in the order of the text."""
+    """The nodes directly below ``node``, in the order of the text; names are taken for words."""
     found: list[Node] = []
     made = type(node)
     names = _BELOW.get(made)
@@ -96,9 +96,10 @@ def children(node: Node) -> list[Node]:
 
 
 NODELESS: Final = frozenset(
-    ("str", "bool", "int", "str | None", "bool | None", "int | None", "tuple[str, ...]", "tuple[int, ...]", "IfTaken")
-)
-"""Annotations of fields that hold no node."""
+    ("str", "bool", "int", "str | None", "bool | None", "int | None", "tuple[str, ...]", "tuple[int, ...]", "IfTaken",
+     "Name", "Name | None")
+)  # fmt: skip
+"""Annotations of fields that hold no node but a name."""
 
 _BELOW: dict[type[Node], tuple[str, ...]] = {}
 
@@ -115,19 +116,22 @@ def holds(node: Node, made: type[Node]) -> bool:
     stack = [node]
     while stack:
         found = stack.pop()
-        if isinstance(found, made):
+        kind = type(found)
+        if kind is made:
             return True
-        stack += children(found)
+        if _BELOW.get(kind) != ():
+            stack += children(found)
     return False
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """``node`` and all below it, parents first."""
+    """``node`` and all below it, parents first; names are taken for words."""
     stack = [node]
     while stack:
         found = stack.pop()
         yield found
-        stack += children(found)[::-1]
+        if _BELOW.get(type(found)) != ():
+            stack += children(found)[::-1]
 
 
 def rewrite(node: N, rule: Callable[[Node], Node]) -> N:

@@ -145,7 +145,7 @@ def _item_place(element: ast.Expr, items: Sequence[ast.SelectItem], env: Env) ->
         return element.value - 1
     if not isinstance(element, ast.Column) or len(element.name.parts) != 1:
         return None
-    if find_column(replace(env.scope, outer=None), element.name, env.position(element)) is not None:
+    if find_column(env.scope, element.name, env.position(element), outward=False) is not None:
         return None
     found = [place for place, item in enumerate(items) if item.alias == element.name.last]
     return found[0] if found else None

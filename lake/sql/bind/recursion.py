@@ -32,7 +32,7 @@ ROUNDS: Final = 3
 def references(node: ast.Node, name: str) -> int:
     """How often a tree names the table ``name``, without a schema."""
     meant = ((name,), (RECURRING, name))
-    return sum(1 for part in ast.walk(node) if isinstance(part, ast.TableSource) and part.name.parts in meant)
+    return sum([1 for part in ast.walk(node) if type(part) is ast.TableSource and part.name.parts in meant])
 
 
 def bind_recursion(cte: ast.Cte, scope: Scope, shared: Shared) -> Bound:

@@ -151,6 +151,12 @@ class Shared(Struct):
         self.last_id += 1
         return self.last_id
 
+    def next_ids(self, count: int) -> range:
+        """The same, ``count`` of them."""
+        first = self.last_id + 1
+        self.last_id += count
+        return range(first, first + count)
+
     def column(self, name: str, type: Type, nullable: bool = True) -> Column:
         """A fresh column."""
         return Column(type, self.next_id(), name, nullable)

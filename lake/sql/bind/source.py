@@ -156,14 +156,17 @@ def rename(entries: tuple[Entry, ...], alias: ast.Alias, shared: Shared) -> tupl
 
 def scan(table: Table, shared: Shared, name: tuple[str, ...] | None) -> From:
     """All columns of a table."""
-    outputs = tuple(shared.column(item.name, item.type, item.nullable) for item in table.columns)
-    names = tuple(item.name for item in table.columns)
+    numbers = shared.next_ids(len(table.columns))
+    outputs = tuple([Column(item.type, number, item.name, item.nullable) for number, item in zip(numbers, table.columns)])
+    names = tuple([item.name for item in table.columns])
     path = name or table.name
     entries = tuple(
-        Entry(item.name, column, path, hidden=item.hidden, refusal=item.refusal)
-        for item, column in zip(table.columns, outputs, strict=True)
+        [
+            Entry(item.name, column, path, hidden=item.hidden, refusal=item.refusal)
+            for item, column in zip(table.columns, outputs)
+        ]
     )
-    shared.refused.update((entry.column.id, entry.refusal) for entry in entries if entry.refusal)
+    shared.refused.update([(entry.column.id, entry.refusal) for entry in entries if entry.refusal])
     return From(plan.Scan(table, outputs, names), entries)
 
 
