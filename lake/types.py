@@ -68,6 +68,9 @@ class Type(_Hashed, msgspec.Struct, frozen=True, eq=False, kw_only=True):
     def __eq__(self, other: object) -> bool:
         return self is other or (type(self) is type(other) and self._parts() == other._parts())
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # msgspec's own, of a struct that it is not to compare, goes by identity
+
     def __hash__(self) -> int:
         try:
             return self.hashed

@@ -200,6 +200,16 @@ def test_a_log_line_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert written.count("\n") == 1 and "ValueError" in written
 
 
+def test_equal_types_are_not_unequal() -> None:
+    """What a type is spelled as makes no other type of it, by either sign."""
+    one, other = types.Decimal(7, 2), types.Decimal(7, 2, spelled="Decimal32(7, 2)")
+    assert one == other and (one != other) is False and hash(one) == hash(other)
+    assert types.List(one) == types.List(other) and (types.List(one) != types.List(other)) is False
+    assert one != types.Decimal(7, 3) and (one == types.Decimal(7, 3)) is False
+    assert one != 7 and (one == 7) is False
+
+
+
 @pytest.mark.parametrize(
     "type",
     [

@@ -95,7 +95,7 @@ def _level(call: ast.Call, env: Env) -> Env:
         return env
     columns = [node for node in ast.walk(call) if isinstance(node, ast.Column)]
     for node in columns:
-        own = find_column(replace(env.scope, outer=None), node.name, env.position(node))
+        own = find_column(env.scope, node.name, env.position(node), outward=False)
         if own is not None or node.name.last in env.aliases or node.name.last in env.locals:
             return env
         if find_column(outer, node.name, env.position(node)) is None:

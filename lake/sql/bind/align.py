@@ -32,12 +32,14 @@ def aligned(made: Bound, types: Sequence[Type], shared: Shared) -> plan.Plan:
     """The query's plan with its columns cast to ``types``."""
     outputs: list[Column] = []
     exprs: list[Expr] = []
+    taken = set[int]()
     for place, (column, type) in enumerate(zip(made.columns, types, strict=True)):
-        source = _constant(made, place) or column
-        expr = column if column.type == type else cast(source, type, time_zone=shared.settings.time_zone)
-        taken = isinstance(expr, Column) and expr in outputs
-        if isinstance(expr, Column) and not taken:
+        expr: Expr = column
+        if column.type != type:
+            expr = cast(_constant(made, place) or column, type, time_zone=shared.settings.time_zone)
+        if isinstance(expr, Column) and expr.id not in taken:
             outputs.append(expr)
+            taken.add(expr.id)
         else:
             outputs.append(shared.column(column.name, type, is_nullable(expr)))
         exprs.append(expr)
@@ -66,10 +68,10 @@ def common_types(left: Bound, right: Bound, clause: str, node: ast.Node, shared:
     """
     types = []
     for place, (one, other) in enumerate(zip(left.columns, right.columns, strict=True)):
-        sides: list[Expr] = [_constant(left, place) or one, _constant(right, place) or other]
         if one.type == other.type:
             types.append(common_spelling(one.type, other.type))
             continue
+        sides: list[Expr] = [_constant(left, place) or one, _constant(right, place) or other]
         found = merged_type(sides)
         if found is None:
             raise DatatypeMismatch(

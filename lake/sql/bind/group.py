@@ -128,7 +128,7 @@ def _group(element: ast.Expr, grouping: Grouping, items: Sequence[ast.SelectItem
         bound = env.bind(element)
         for same, item in enumerate(items):
             # Two bound subqueries are never equal: an item written as the group is the group.
-            if item.expr == element:
+            if type(item.expr) is type(element) and item.expr == element:
                 grouping.items.setdefault(same, bound)
         return grouping.add(bound, names.name_of(element))
     if place not in grouping.items:

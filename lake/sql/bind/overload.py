@@ -157,11 +157,33 @@ def _spell(type: Type) -> str:
     return "unknown" if isinstance(type, Null) else type.sql.lower()
 
 
-CHEAPEST_MAX: Final = 4096
+CALLS_MAX: Final = 4096
 """Kinds of calls remembered: of the functions of a busy server, some hundreds."""
 
 _CHEAPEST: Final[dict[tuple[object, ...], tuple[tuple[Function, ...], tuple[Function, ...]]]] = {}
 """The cheapest of some overloads by their identities, which stay theirs as they are kept too, and the arguments' types."""
+
+
+class _Recipe(Struct, frozen=True):
+    """What was chosen for a call whose arguments' types tell all.
+
+    overloads  kept, so that their identities stay theirs
+    targets    what each argument is cast to
+    defaults   literals of the parameters that are left out
+    """
+
+    overloads: tuple[Function, ...]
+    function: Function
+    targets: tuple[Type | None, ...]
+    defaults: tuple[Expr, ...]
+    type: Type
+
+
+_RECIPES: Final[dict[tuple[object, ...], _Recipe]] = {}
+_PLAIN: Final[frozenset[type[Type]]] = frozenset((Integer, Float, Decimal, Text, Boolean, Date, Timestamp))
+"""Types that are made of no others, which may be spelled in ways of their own."""
+_PLAIN_FORMS: Final = frozenset((bound.Column, bound.Call, bound.Cast, bound.Case, bound.Compare))
+"""Expressions that are no constants."""
 
 
 # --- overloads -------------------------------------------------------------------------------------------------------
@@ -174,6 +196,44 @@ def choose(
 
     42883  none takes them     42725  two take them equally well
     """
+    key = _types_alone(overloads, arguments)
+    if key is None:
+        return _choose(name, overloads, arguments, env, position)
+    known = _RECIPES.get(key)
+    if known is None:
+        choice = _choose(name, overloads, arguments, env, position)
+        if not (isinstance(choice.function, Scalar) and choice.function.literal_rule):
+            if len(_RECIPES) >= CALLS_MAX:
+                _RECIPES.clear()
+            _RECIPES[key] = _recipe(tuple(overloads), arguments, choice)
+        return choice
+    fitted = [
+        item if target is None else cast(item, target, time_zone=env.time_zone)
+        for item, target in zip(arguments, known.targets)
+        if item is not None
+    ]
+    return Choice(known.function, (*fitted, *known.defaults), known.type)
+
+
+def _types_alone(overloads: Sequence[Function], arguments: Sequence[Expr | None]) -> tuple[object, ...] | None:
+    """What tells a call's overload and type where the arguments' types do; None where values may have a say."""
+    kinds: list[object] = []
+    for item in arguments:
+        if item is None or type(item) not in _PLAIN_FORMS or type(item.type) not in _PLAIN:
+            return None
+        kinds += (item.type, item.type.spelled)
+    return (*map(id, overloads), *kinds)
+
+
+def _recipe(overloads: tuple[Function, ...], arguments: Sequence[Expr | None], choice: Choice) -> _Recipe:
+    fitted = choice.arguments
+    targets = tuple([None if new is old else new.type for new, old in zip(fitted, arguments)])
+    return _Recipe(overloads, choice.function, targets, fitted[len(arguments) :], choice.type)
+
+
+def _choose(
+    name: str, overloads: Sequence[Function], arguments: Sequence[Expr | None], env: Env, position: int | None
+) -> Choice:
     best = _known_cheapest(overloads, arguments)
     if not best:
         raise unknown_function(name, [NULL if item is None else item.type for item in arguments], position)
@@ -195,7 +255,7 @@ def _known_cheapest(overloads: Sequence[Function], arguments: Sequence[Expr | No
     key = (*map(id, overloads), *kinds)
     known = _CHEAPEST.get(key)
     if known is None:
-        if len(_CHEAPEST) >= CHEAPEST_MAX:
+        if len(_CHEAPEST) >= CALLS_MAX:
             _CHEAPEST.clear()
         known = _CHEAPEST[key] = (tuple(overloads), _cheapest(overloads, arguments))
     return known[1]

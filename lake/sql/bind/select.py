@@ -217,13 +217,14 @@ def _project(parts: Parts, select: ast.Select, node: plan.Plan, env: Env) -> tup
     titles = names.output_names(parts.items)
     outputs: list[Column] = []
     exprs: list[Expr] = []
-    below = {column.id for column in node.columns}  # a column of an outer query is not passed on but made anew
+    free = set(node.ids)  # a column of an outer query, or one that was put already, is not passed on but made anew
 
     def put(expr: Expr, name: str, *, reuse: bool) -> Column:
         if reuse and expr in exprs:
             return outputs[exprs.index(expr)]
-        if isinstance(expr, Column) and expr.id in below and expr not in outputs:
+        if isinstance(expr, Column) and expr.id in free:
             column = expr
+            free.remove(expr.id)
         else:
             column = env.shared.column(name, expr.type, is_nullable(expr))
         outputs.append(column)
