@@ -117,6 +117,7 @@ def parse_known(text: str, dialect: str = "postgres") -> tuple[ast.Statement, ..
 
 
 JUMPS_MAX: Final = 100_000
+_NODES: Final = frozenset(made for made in vars(ast).values() if isinstance(made, type) and issubclass(made, ast.Node))
 KEPT_TEXTS: Final = 512
 KEPT_CHARS: Final = 16 << 10  # a longer text is a load, not a statement that comes again
 _kept: Final[OrderedDict[tuple[str, str], tuple[ast.Statement, ...]]] = OrderedDict()
@@ -268,10 +269,11 @@ class _Run:
         result: object
         if builder is not None:
             build = self.build
-            build.start, build.end = begin, self.tokens.ends[index - 1] if size else begin
+            build.start = begin
+            build.end = end = self.tokens.ends[index - 1] if size else begin
             result = builder(build, *children)
-            if isinstance(result, ast.Node) and result.span is None:
-                force_setattr(result, "span", ast.Span(build.start, build.end))
+            if type(result) in _NODES and result.span is None:  # type: ignore[attr-defined]
+                force_setattr(result, "span", ast.Span(begin, end))
                 depth += 1
                 if depth > DEPTH_MAX:
                     raise StatementTooComplex(f"statement nested deeper than {DEPTH_MAX} levels", position=begin + 1)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
@@ -25,8 +25,8 @@ from lake.sql.bound import AggregateCall, Column, Expr, Literal, SortKey, Window
 from lake.sql.catalog import Table
 
 
-class KeptPlan:
-    """What is worked out of a node is kept with it, since it never changes: no field, so neither compared nor copied.
+class Plan(Struct, frozen=True, dict=True):
+    """A node of a plan. What is worked out of it is kept with it, as with an expression (``lake.sql.bound``).
 
     answered, answered_ids   its columns
     parts                    its own expressions
@@ -34,26 +34,20 @@ class KeptPlan:
     traits                   what stands in it and below (``lake.sql.traits``)
     """
 
-    __slots__ = ("answered", "answered_ids", "parts", "traits", "used_and_made")
-    answered: tuple[Column, ...]
-    answered_ids: frozenset[int]
-    parts: tuple[Expr, ...]
-    used_and_made: tuple[frozenset[int], frozenset[int]]
-    traits: int
-
-
-class Plan(KeptPlan, Struct, frozen=True):
-    """A node of a plan."""
+    answered: ClassVar[tuple[Column, ...] | None] = None
+    answered_ids: ClassVar[frozenset[int] | None] = None
+    parts: ClassVar[tuple[Expr, ...] | None] = None
+    used_and_made: ClassVar[tuple[frozenset[int], frozenset[int]] | None] = None
+    traits: ClassVar[int | None] = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns this node answers, in order."""
-        try:
-            return self.answered
-        except AttributeError:
+        found = self.answered
+        if found is None:
             found = self._columns()
             force_setattr(self, "answered", found)
-            return found
+        return found
 
     def _columns(self) -> tuple[Column, ...]:
         raise NotImplementedError
@@ -61,12 +55,11 @@ class Plan(KeptPlan, Struct, frozen=True):
     @property
     def ids(self) -> frozenset[int]:
         """The ids of ``columns``."""
-        try:
-            return self.answered_ids
-        except AttributeError:
+        found = self.answered_ids
+        if found is None:
             found = frozenset([column.id for column in self.columns])
             force_setattr(self, "answered_ids", found)
-            return found
+        return found
 
     @property
     def inputs(self) -> tuple[Plan, ...]:
@@ -470,10 +463,8 @@ def _expression_fields(made: type[Plan]) -> tuple[tuple[str, bound.Shape | None]
 
 def expressions_of(plan: Plan) -> tuple[Expr, ...]:
     """The expressions of this one node, those in calls and sort keys too."""
-    try:
+    if plan.parts is not None:
         return plan.parts
-    except AttributeError:
-        pass
     found: list[Expr] = []
     if not (type(plan) is Values and plan.is_constant):
         for name, shape in _expression_fields(type(plan)):
@@ -489,10 +480,8 @@ def expressions_of(plan: Plan) -> tuple[Expr, ...]:
 
 def uses_and_makes(plan: Plan) -> tuple[frozenset[int], frozenset[int]]:
     """Ids of all columns that expressions of ``plan`` and below use, and of all that its nodes answer."""
-    try:
+    if plan.used_and_made is not None:
         return plan.used_and_made
-    except AttributeError:
-        pass
     below = [uses_and_makes(child) for child in plan.inputs]
     used = bound.columns_of(expressions_of(plan)).union(*(one for one, _ in below))
     made = plan.ids.union(*(one for _, one in below))

@@ -76,14 +76,12 @@ def has_trait(trait: int, *values: object) -> bool:
 
 def of_expression(expr: Expr) -> int:
     """What stands in ``expr``: worked out once for each node, from what is known of those below."""
-    try:
+    if expr.traits is not None:
         return expr.traits
-    except AttributeError:
-        pass
     unknown, stack = list[Expr](), [expr]
     while stack:
         node = stack.pop()
-        if getattr(node, "traits", None) is None:
+        if node.traits is None:
             unknown.append(node)
             stack += children(node)
     for node in reversed(unknown):
@@ -91,17 +89,15 @@ def of_expression(expr: Expr) -> int:
         if type(node) is Call and node.function.volatility == "volatile":
             found = VOLATILE
         for child in children(node):
-            found |= child.traits
+            found |= child.traits or 0
         force_setattr(node, "traits", found)
-    return expr.traits
+    return expr.traits or 0
 
 
 def of_plan(plan: Plan) -> int:
     """The traits of the nodes and expressions of ``plan`` and below: rules leave parts alone that hold nothing for them."""
-    try:
+    if plan.traits is not None:
         return plan.traits
-    except AttributeError:
-        pass
     found = _TRAITS.get(type(plan), 0)
     if type(plan) is Join and plan.dependent:
         found |= DEPENDENT

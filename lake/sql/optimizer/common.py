@@ -140,19 +140,18 @@ def _sketch(plan: Plan, alike: dict[int, list[Plan]]) -> int:
 
 
 def _form(expr: Expr) -> int:
-    known: int | None = getattr(expr, "form", None)
-    if known is not None:
-        return known
+    if expr.form is not None:
+        return expr.form
     unknown, stack = list[Expr](), [expr]
     while stack:
         node = stack.pop()
-        if getattr(node, "form", None) is None:
+        if node.form is None:
             unknown.append(node)
             stack += bound.children(node)
     for node in reversed(unknown):
         own = node if type(node) is Literal else type(node)
         force_setattr(node, "form", hash((own, *[child.form for child in bound.children(node)])))
-    return expr.form
+    return expr.form or 0
 
 
 def _may_share(plan: Plan) -> bool:
