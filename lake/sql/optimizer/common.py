@@ -18,7 +18,7 @@ from msgspec.structs import force_setattr, replace
 
 from lake.sql import bound, traits
 from lake.sql import plan as plans
-from lake.sql.bound import Column, Expr, Literal
+from lake.sql.bound import Call, Column, Compare, Expr, Literal
 from lake.sql.catalog import Table
 from lake.sql.optimizer.copies import copy_plan, fixed
 from lake.sql.optimizer.expressions import is_volatile
@@ -115,8 +115,8 @@ def share_common(plan: Plan, planning: Planning) -> Plan:
     _sketch(plan, alike)
     found: dict[Any, list[tuple[Plan, dict[int, int]]]] = {}
     for nodes in alike.values():
-        for node in nodes if len(nodes) > 1 else ():
-            if _may_share(node):
+        if len(nodes) > 1 and any(_is_worth_it(node, planning) for node in nodes):
+            for node in filter(_may_share, nodes):
                 numbers: dict[int, int] = {}
                 found.setdefault(_shape(node, numbers), []).append((node, numbers))
     groups = [group for group in found.values() if len(group) > 1 and _is_worth_it(group[0][0], planning)]
@@ -149,9 +149,18 @@ def _form(expr: Expr) -> int:
             unknown.append(node)
             stack += bound.children(node)
     for node in reversed(unknown):
-        own = node if type(node) is Literal else type(node)
-        force_setattr(node, "form", hash((own, *[child.form for child in bound.children(node)])))
+        force_setattr(node, "form", hash((_own(node), *[child.form for child in bound.children(node)])))
     return expr.form or 0
+
+
+def _own(expr: Expr) -> object:
+    """What an expression is, the columns and those below it aside: windows of time differ in a sign alone."""
+    made = type(expr)
+    if made is Literal:
+        return expr
+    if made is Compare:
+        return expr.op  # type: ignore[attr-defined]
+    return id(expr.function) if made is Call else made  # type: ignore[attr-defined]
 
 
 def _may_share(plan: Plan) -> bool:
