@@ -273,7 +273,7 @@ class _Run:
             build.end = end = self.tokens.ends[index - 1] if size else begin
             result = builder(build, *children)
             if type(result) in _NODES and result.span is None:  # type: ignore[attr-defined]
-                force_setattr(result, "span", ast.Span(begin, end))
+                force_setattr(result, "span", ast.Span(begin, end))  # type: ignore[arg-type]
                 depth += 1
                 if depth > DEPTH_MAX:
                     raise StatementTooComplex(f"statement nested deeper than {DEPTH_MAX} levels", position=begin + 1)

@@ -8,7 +8,8 @@ A conjunct of a filter only has to be true or not: there NULL counts as false. E
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from lake.arrow_names import is_spelled_alike
@@ -55,11 +56,12 @@ from lake.sql.optimizer.planning import Planning
 from lake.sql.optimizer.properties import properties
 from lake.sql.optimizer.ranges import merge_ranges
 from lake.sql.plan import Aggregate, Filter, Join, JoinKind, Plan, Project, Scan, SetKind, SetOperation, Values
-from lake.types import BOOLEAN, TEXT
+from lake.types import BOOLEAN, TEXT, Integer
 
 COMMON_FACTOR_BRANCHES_MAX: Final = 64
 LEFT_ALONE: Final = frozenset((plans.CteScan, plans.Materialize, plans.Recursion, plans.Sample, plans.AsofJoin))
 WILDCARDS: Final = frozenset("%_\\")
+RECKONED: Final[Mapping[str, Callable[[int, int], int]]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 NonNull: TypeAlias = Callable[[], frozenset[int]]
 
@@ -272,12 +274,27 @@ def fold(expr: Expr, planning: Planning) -> Expr:
     for child in bound.children(expr):
         if not isinstance(child, Literal):
             return expr
-    if isinstance(expr, Call) and expr.function.volatility == "volatile":
-        return expr
+    if isinstance(expr, Call):
+        if expr.function.volatility == "volatile":
+            return expr
+        if (found := _whole_number(expr)) is not None:
+            return found
     try:
         return planning.fold(expr)
     except LakeError:
         return expr
+
+
+def _whole_number(expr: Call) -> Literal | None:
+    """The answer of a sum, difference or product of integers (``d_year = 1999 + 1``); the engine takes 100 times as long."""
+    reckon, type = RECKONED.get(expr.function.name), expr.type
+    if reckon is None or not isinstance(type, Integer) or type.spelled or len(expr.arguments) != 2:
+        return None
+    values = [item.value for item in expr.arguments if isinstance(item, Literal) and isinstance(item.type, Integer)]
+    if len(values) != 2 or None in values:
+        return None
+    value, limit = reckon(*values), 1 << (type.bits - 1)  # type: ignore[arg-type]
+    return Literal(type, value) if -limit <= value < limit else None
 
 
 def _simplify_and(expr: And) -> Expr:
