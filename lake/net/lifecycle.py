@@ -123,7 +123,7 @@ async def serve(
             assert config.pg is not None
             say("Postgres clients: {}:{}".format(*await pg.start(*_place(config.pg, "--pg"))))
         expiring = asyncio.create_task(node.expire())
-        _look_for_cycles()
+        look_for_cycles_seldom()
         node.state = "serving"
         ROLE.set(1, role="leader")
         scheme = "https" if isinstance(listening, TlsListener) else "http"
@@ -151,7 +151,7 @@ async def serve(
         await _leave(node)
 
 
-def _look_for_cycles() -> None:
+def look_for_cycles_seldom() -> None:
     """What is there when a node is ready stays, and is not looked through any more, which takes a tenth of a second."""
     gc.freeze()
     gc.set_threshold(COLLECTED_AFTER)
