@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from operator import is_
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
@@ -81,6 +81,9 @@ class Unknown(Literal, frozen=True):
 
     def __hash__(self) -> int:
         return hash((self.type, self.value))
+
+
+LITERALS: Final[frozenset[type[Expr]]] = frozenset((Literal, Unknown))
 
 
 class Call(Expr, frozen=True):

@@ -19,6 +19,7 @@ from lake.arrow_names import common_spelling
 from lake.errors import DatatypeMismatch, DatetimeOverflow, InvalidText, NumericOutOfRange
 from lake.sql import literals
 from lake.sql.bound import (
+    LITERALS,
     And,
     Call,
     Case,
@@ -61,6 +62,7 @@ from lake.types import (
     List,
     Map,
     Null,
+    Oid,
     Struct,
     Text,
     Time,
@@ -72,16 +74,17 @@ from lake.types import (
 _WIDE: Final = Context(prec=200)
 ARITHMETIC: Final = frozenset(("+", "-", "*", "/", "%", "//", "^"))
 COMPARISONS: Final = frozenset(("=", "<>", "<", "<=", ">", ">="))
+NUMERIC: Final = frozenset((Integer, Oid, Float, Decimal))
 
 
 def is_numeric(type: Type) -> bool:
     """Whether arithmetic takes ``type`` as it is."""
-    return isinstance(type, Integer | Float | Decimal)
+    return type.__class__ in NUMERIC
 
 
 def is_string_literal(expr: Expr) -> bool:
     """Whether ``expr`` is a text constant, which takes the type of its neighbour."""
-    return isinstance(expr, Literal) and expr.type == TEXT and expr.value is not None
+    return type(expr) in LITERALS and isinstance(expr.value, str) and expr.type == TEXT  # type: ignore[attr-defined]
 
 
 # --- arithmetic ------------------------------------------------------------------------------------------------------

@@ -204,12 +204,10 @@ def bind_binary(expr: ast.Binary, env: Env) -> Expr:
     """An operator of two operands, and all that lean to its left."""
     spine: list[ast.Binary] = []
     node: ast.Expr = expr
-    while isinstance(node, ast.Binary):
+    while type(node) is ast.Binary:
         spine.append(node)
         node = node.left
-        if isinstance(node, ast.Row):
-            break
-    if isinstance(node, ast.Row):
+    if type(node) is ast.Row:
         made = _compare_rows(spine.pop(), env)
     else:
         made = env.bind(node)

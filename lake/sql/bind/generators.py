@@ -212,7 +212,7 @@ def expand_generators(items: Sequence[ast.SelectItem], env: Env) -> Sequence[ast
 
 
 def _generator_call(expr: ast.Expr, env: Env) -> ast.Call | None:
-    if not isinstance(expr, ast.Call):
+    if type(expr) is not ast.Call:
         return None
     name = dialect_name(function_name(expr.name), env.shared.settings)
     return expr if generator_of(name) is not None else None

@@ -22,9 +22,9 @@ def output_name(item: ast.SelectItem) -> str:
 
 def name_of(expr: ast.Expr, text: str = "") -> str:
     """The name of an unnamed expression; ``text`` is what the user wrote."""
-    while isinstance(expr, ast.Cast):
+    while type(expr) is ast.Cast:
         expr = expr.operand
-    if isinstance(expr, ast.Column):
+    if type(expr) is ast.Column:
         return expr.name.last
     if isinstance(expr, Ready):
         return expr.name

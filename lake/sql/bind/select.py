@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lake.errors import AmbiguousColumn, InvalidColumnReference, WindowingFailure
-from lake.sql import ast, bound, plan
+from lake.sql import ast, bound, plan, traits
 from lake.sql.bind import names
 from lake.sql.bind.aggregate import Aggregates, Regroup, sort_key, to_boolean
 from lake.sql.bind.coerce import is_nullable
@@ -136,7 +136,7 @@ def _bind_parts(
 def _aliased(item: ast.SelectItem, made: Expr) -> ast.Expr:
     """What an alias stands for where it is used again: a subquery is bound anew, as its columns stand once in a plan."""
     assert item.alias is not None
-    if any(isinstance(part, bound.ScalarSubquery | bound.Exists | bound.Quantified) for part in bound.walk(made)):
+    if traits.of_expression(made) & traits.SUBQUERY:
         return item.expr
     return Ready(made, item.alias)
 

@@ -118,4 +118,4 @@ def expand_structs(items: Sequence[ast.SelectItem], env: Env) -> Sequence[ast.Se
 
 
 def _is_unnest(expr: ast.Expr) -> bool:
-    return isinstance(expr, ast.Call) and expr.name.parts[-1].lower() in NAMES and len(expr.arguments) == 1
+    return type(expr) is ast.Call and expr.name.parts[-1].lower() in NAMES and len(expr.arguments) == 1

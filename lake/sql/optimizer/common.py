@@ -108,7 +108,7 @@ def _is_plain(plan: Plan) -> bool:
 
 def share_common(plan: Plan, planning: Planning) -> Plan:
     """``plan`` with parts that are equal but for column ids computed once."""
-    tables = [id(node.table) for node in plans.walk(plan) if isinstance(node, Scan)]
+    tables = [id(node.table) for node in plans.walk(plan) if type(node) is Scan]
     if len(tables) == len(set(tables)):
         return plan
     alike: dict[int, list[Plan]] = {}

@@ -30,7 +30,7 @@ def copy_plan(plan: Plan, planning: Planning) -> tuple[Plan, dict[int, Column]]:
 
 def _renamed(value: Any, columns: dict[int, Column], ctes: dict[int, int]) -> Any:
     """``value`` with columns and numbers replaced, wherever they stand."""
-    if isinstance(value, Column):
+    if type(value) is Column:
         return columns.get(value.id, value)
     if isinstance(value, tuple):
         parts = tuple(_renamed(part, columns, ctes) for part in value)

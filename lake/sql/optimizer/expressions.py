@@ -160,7 +160,7 @@ def definitions(project: Project) -> dict[int, Expr]:
     return {
         column.id: expr
         for column, expr in zip(project.outputs, project.exprs, strict=True)
-        if not (isinstance(expr, Column) and expr.id == column.id)
+        if not (type(expr) is Column and expr.id == column.id)
     }
 
 

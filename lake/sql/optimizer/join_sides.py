@@ -34,14 +34,14 @@ def choose_sides(plan: Plan, planning: Planning) -> Plan:
     """``plan`` with the smaller side of each join on the right."""
     if not traits.of_plan(plan) & traits.JOIN:
         return plan
-    if isinstance(plan, Materialize):
+    if type(plan) is Materialize:
         definition = aligned(choose_sides(plan.definition, planning), plan.definition.columns)
         note_cte(plan.cte, definition, planning)
         return replace(plan, definition=definition, input=choose_sides(plan.input, planning))
-    if isinstance(plan, SetOperation | Recursion):
+    if type(plan) is SetOperation or type(plan) is Recursion:
         return plans.with_inputs(plan, lambda child: aligned(choose_sides(child, planning), child.columns))
     plan = plans.with_inputs(plan, lambda child: choose_sides(child, planning))
-    if not isinstance(plan, Join) or plan.kind not in MIRRORED:
+    if type(plan) is not Join or plan.kind not in MIRRORED:
         return plan
     factor = 1.0 if plan.kind is JoinKind.INNER else ADVANTAGE
     if rows_of(plan.right, planning) <= rows_of(plan.left, planning) * factor:

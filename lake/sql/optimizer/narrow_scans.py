@@ -45,7 +45,7 @@ def _used(plan: Plan) -> tuple[set[int], list[Scan]]:
         used |= top.ids
         enters = traits.of_plan(top) & traits.SUBQUERY
         for node in plans.walk(top):
-            if isinstance(node, Scan):
+            if type(node) is Scan:
                 scans.append(node)
             elif type(node) in WHOLE:
                 used.update(*[child.ids for child in node.inputs])
@@ -57,7 +57,7 @@ def _used(plan: Plan) -> tuple[set[int], list[Scan]]:
 
 
 def _narrow(plan: Plan, names: Names) -> Plan:
-    if isinstance(plan, Scan):
+    if type(plan) is Scan:
         wanted = names[id(plan.table)]
         kept = [index for index, name in enumerate(plan.names) if name in wanted]
         if len(kept) == len(plan.names):

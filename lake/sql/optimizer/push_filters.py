@@ -266,7 +266,7 @@ def _push_inner(plan: Join, conjuncts: Conjuncts) -> Plan:
 
 def _narrowed(plan: Plan, pool: Conjuncts) -> Plan:
     """A tree of inner joins whose outer joins below are narrower where ``pool``, its conditions too, drops what they add."""
-    if not isinstance(plan, Join):
+    if type(plan) is not Join:
         return plan
     if plan.kind is JoinKind.INNER:
         return plans.with_inputs(plan, lambda child: _narrowed(child, pool))
@@ -290,7 +290,7 @@ def _gather(plan: Plan) -> tuple[Plan, Conjuncts]:
 
 def _deal(plan: Plan, pool: Conjuncts) -> Plan:
     """A tree of inner joins with each conjunct of ``pool`` at the lowest join or leaf that has its columns."""
-    if not (isinstance(plan, Join) and plan.kind is JoinKind.INNER):
+    if not (type(plan) is Join and plan.kind is JoinKind.INNER):
         return _push(plan, pool)
     left_ids, right_ids = plan.left.ids, plan.right.ids
     to_left = tuple(item for item in pool if bound.columns_of(item) <= left_ids)
@@ -381,7 +381,7 @@ def _implied_by_all(conjuncts: Conjuncts, ids: frozenset[int]) -> Conjuncts:
     """What each OR asks of the columns ``ids`` alone in all of its branches."""
     found: list[Expr] = []
     for conjunct in conjuncts:
-        if not isinstance(conjunct, Or):
+        if type(conjunct) is not Or:
             continue
         branches = []
         for branch in disjuncts(conjunct):

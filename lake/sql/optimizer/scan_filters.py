@@ -31,7 +31,7 @@ LIST_COST: Final = 1.5
 
 def order_scan_filters(plan: Plan, planning: Planning) -> Plan:
     """``plan`` with the filters of each scan in order, and ranges added for LIKE with a prefix."""
-    return plans.rewrite(plan, lambda node: _ordered(node, planning) if isinstance(node, Scan) and node.filters else node)
+    return plans.rewrite(plan, lambda node: _ordered(node, planning) if type(node) is Scan and node.filters else node)
 
 
 def _ordered(scan: Scan, planning: Planning) -> Scan:

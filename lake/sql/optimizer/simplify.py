@@ -17,6 +17,7 @@ from lake.errors import LakeError
 from lake.sql import bound
 from lake.sql import plan as plans
 from lake.sql.bound import (
+    LITERALS,
     And,
     Call,
     Case,
@@ -269,12 +270,12 @@ def _simplify_one(expr: Expr, planning: Planning) -> Expr:
 
 def fold(expr: Expr, planning: Planning) -> Expr:
     """The value of an expression of constants; what fails when it is computed is left for the row that needs it."""
-    if planning.fold is None or isinstance(expr, Literal | Column):
+    if planning.fold is None or type(expr) is Column or type(expr) in LITERALS:
         return expr
     for child in bound.children(expr):
-        if not isinstance(child, Literal):
+        if type(child) not in LITERALS:
             return expr
-    if isinstance(expr, Call):
+    if type(expr) is Call:
         if expr.function.volatility == "volatile":
             return expr
         if (found := _whole_number(expr)) is not None:
