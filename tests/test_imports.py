@@ -14,7 +14,7 @@ import pytest
 import lake
 from lake.late import late_pattern
 
-MODULES_MAX: Final = 271
+MODULES_MAX: Final = 272
 """Of the lake's own for SELECT 1; a module more takes half a millisecond."""
 
 HELP_NEEDS_NO: Final = (
